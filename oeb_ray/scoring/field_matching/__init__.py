@@ -2,6 +2,7 @@
 
 from .canon import canon_key
 from .scorer import NAME, VERSION, score
+from .summarize import summarize
 from .verdicts import Verdict
 
-__all__ = ["NAME", "VERSION", "Verdict", "canon_key", "score"]
+__all__ = ["NAME", "VERSION", "Verdict", "canon_key", "score", "summarize"]

@@ -1,0 +1,1 @@
+"""Hydra entry points: `python -m jobs.benchmark provider=[pdftext] ...`."""

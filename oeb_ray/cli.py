@@ -1,0 +1,287 @@
+"""The command line `oeb`: thin wrappers of run.py and the scorers.
+
+Results go to standard output, everything else to standard error. Exit codes: 0 done; 1 all documents of a Run failed,
+or declined; 2 the request; 3 the account; 5 storage; 130 and 143 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from . import __version__
+from .errors import OebError, RequestError
+from .jsontext import printable_json, read_json
+
+EPILOG = "exit codes: 0 done, 1 all documents of a run failed or declined, 2 request, 3 account, 5 storage, 130/143 stopped"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command; returns the exit code and prints errors as one message, never a traceback."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    try:
+        code: int = given.command(given)
+        sys.stdout.flush()
+        return code
+    except OebError as error:
+        print(f"oeb: {printable_json(str(error))}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more can be said
+        return 0
+    except KeyboardInterrupt:
+        print("oeb: interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="oeb", description="Benchmark document extraction, value by value.", epilog=EPILOG
+    )
+    parser.add_argument("--version", action="version", version=f"oeb_ray {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_score(commands)
+    _add_benchmark(commands)
+    _add_providers(commands)
+    _add_corpus(commands)
+    return parser
+
+
+def _command(commands: Any, name: str, help: str, example: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=help, description=help, epilog=f"example:\n  {example}", formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    return parser
+
+
+# --- score --------------------------------------------------------------------------------------------------------
+
+
+def _add_score(commands: Any) -> None:
+    parser = _command(
+        commands, "score", "Grade one prediction against one gold document.",
+        "oeb score --pred pred.json --gt gold.json --schema schema.json | jq .accuracy",
+    )  # fmt: skip
+    parser.add_argument("--pred", required=True, metavar="FILE", help="the prediction")
+    parser.add_argument("--gt", required=True, metavar="FILE", help="the gold document")
+    parser.add_argument("--schema", required=True, metavar="FILE", help="the JSON Schema both answer to")
+    parser.add_argument("--order-matters", nargs="*", default=[], metavar="ARRAY", help="arrays whose order counts, such as steps")
+    parser.add_argument("--verdicts", action="store_true", help="also what happened at every address")
+    parser.set_defaults(command=_score)
+
+
+def _score(given: argparse.Namespace) -> int:
+    from .scoring.field_matching import score
+
+    documents = [_json_file(path) for path in (given.pred, given.gt, given.schema)]
+    try:
+        result = score(*documents, order_matters=given.order_matters, verdicts=given.verdicts)
+    except (TypeError, ValueError) as error:
+        raise RequestError(str(error)) from error
+    if given.verdicts:
+        result["verdicts"] = [verdict._asdict() for verdict in result["verdicts"]]
+    _print_json(result)
+    return 0
+
+
+def _json_file(path: str) -> Any:
+    try:
+        with open(path, "rb") as stream:
+            return read_json(stream.read())
+    except OSError as error:
+        raise RequestError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise RequestError(f"{path} is no JSON: {error}") from error
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2))  # ASCII: any terminal, any encoding
+
+
+# --- benchmark ----------------------------------------------------------------------------------------------------
+
+
+def _add_benchmark(commands: Any) -> None:
+    parser = _command(
+        commands, "benchmark", "Predict a corpus with every provider and option set, and score it. Resumes what is there.",
+        "oeb benchmark --providers pdftext --out runs/ --limit 4",
+    )  # fmt: skip
+    parser.add_argument("--providers", nargs="+", metavar="NAME", help="providers to run; see oeb providers")
+    parser.add_argument("--options", metavar="JSON|FILE", help='per provider, such as {"replay": [{"system": "a"}]}')
+    parser.add_argument("--out", metavar="DIR|URL", help="where runs go; default runs")
+    parser.add_argument("--manifest", metavar="FILE|URL", help="a corpus of your own; default the sample corpus")
+    parser.add_argument("--data-root", metavar="DIR|URL", help="where the manifest's relative paths start")
+    parser.add_argument("--suites", nargs="+", metavar="SUITE", help="these suites only")
+    parser.add_argument("--only", nargs="+", metavar="DOC_ID", help="these documents only")
+    parser.add_argument("--limit", type=int, metavar="N", help="the first N documents; 0: all")
+    parser.add_argument("--timeout", type=float, metavar="S", help="seconds one document may take; default 1800")
+    parser.add_argument("--score-workers", type=int, metavar="N", help="processors used; default all")
+    parser.add_argument("--no-verdicts", action="store_true", help="write no verdicts")
+    parser.add_argument("--rescore", action="store_true", help="score every document again")
+    parser.add_argument("--score-only", action="store_true", help="score what is recorded, call no provider")
+    parser.add_argument("--retry-failed", nargs="?", const="transient", choices=("transient", "all"),
+                        help="ask documents again that failed")  # fmt: skip
+    parser.add_argument("--dry-run", action="store_true", help="print the plan and stop")
+    parser.add_argument("--config-dir", metavar="DIR", help="more configs: a folder with provider/, corpus/ and so on")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="any value of the config")
+    parser.set_defaults(command=_benchmark)
+
+
+def _benchmark(given: argparse.Namespace) -> int:
+    from .config import composed, read_job
+
+    config = composed(_overrides(given), given.config_dir)
+    return run_and_print(read_job(config, _values(given)), dry_run=given.dry_run)
+
+
+def _overrides(given: argparse.Namespace) -> list[str]:
+    """The groups that flags choose; single values follow in `_values`, since they need no quoting there."""
+    chosen = []
+    if given.manifest:
+        chosen.append("corpus=manifest")
+    if given.providers:
+        # Names that commands and shells give are already separate; Hydra's list syntax takes them quoted.
+        chosen.append("provider=[" + ",".join(f"'{name}'" for name in given.providers) + "]")
+    wrong = [word for word in given.overrides if "=" not in word and not word.startswith("~")]
+    if wrong:
+        raise RequestError(f"{wrong[0]!r} is no key=value; lists end where the next flag starts")
+    return [*chosen, *given.overrides]
+
+
+def _values(given: argparse.Namespace) -> dict[str, Any]:
+    """Flags that are there, by config key."""
+    values = {
+        "storage.root": given.out,
+        "corpus.manifest": given.manifest,
+        "corpus.data_root": given.data_root,
+        "suites": given.suites,
+        "only": given.only,
+        "limit": given.limit,
+        "timeout": given.timeout,
+        "cluster.cpus": given.score_workers,
+        "verdicts": False if given.no_verdicts else None,
+        "rescore": given.rescore or None,
+        "score_only": given.score_only or None,
+        "retry_failed": given.retry_failed,
+    }
+    for provider, options in _options(given.options).items():
+        values[f"providers/{provider}/options"] = options
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _options(text: str | None) -> dict[str, Any]:
+    if text is None:
+        return {}
+    data = text.encode("utf-8", "surrogateescape")
+    if not text.lstrip().startswith("{"):
+        return dict(_json_file(text))
+    try:
+        options = read_json(data)
+    except ValueError as error:
+        raise RequestError(f"--options is no JSON: {error}") from error
+    return dict(options)
+
+
+def run_and_print(job: Any, *, dry_run: bool = False) -> int:
+    """Plans and runs a Job, shows it to people, and returns the exit code."""
+    from rich.console import Console
+
+    from . import progress, run
+    from .signals import interrupts_raise
+
+    plan = run.plan_job(job)
+    screen = progress.Screen()
+    for warning in plan.warnings:
+        screen.note(f"warning: {warning}")
+    for made in plan.runs:
+        for doc_id, why in made.stale:
+            screen.note(f"stale: {made.run.name}: {doc_id}: {why}; predict_stale=true asks again")
+    screen.note(f"out        {plan.out}")
+    screen.note(f"corpus     {plan.corpus.identity}")
+    screen.note(f"documents  {len(plan.corpus.selected)} of {len(plan.corpus)} selected")
+    screen.console.print(progress.plan_text(plan))
+    if dry_run:
+        return 0
+    cluster = run.start_cluster(job)
+    states: list[run.RunState] = []
+    try:
+        with interrupts_raise(), screen:
+            summaries = run.execute(plan, cluster, progress.Recorder(screen, states))
+    except run.Stopped as stopped:
+        screen.note(progress.last_line(states, screen.elapsed()))
+        screen.note("stopped; the same command goes on where this ended")
+        raise SystemExit(stopped.exit_code) from None
+    finally:
+        cluster.close()
+    wide = None if sys.stdout.isatty() else 200  # a pipe has no width to fit
+    Console(highlight=False, width=wide).print(progress.summary_table(states, summaries))
+    print(progress.last_line(states, screen.elapsed()))
+    for name in summaries:
+        print(f"{plan.out}/{name}")
+    return 1 if any(summary["documents"] and not summary["scored"] for summary in summaries.values()) else 0
+
+
+# --- providers and corpus -----------------------------------------------------------------------------------------
+
+
+def _add_providers(commands: Any) -> None:
+    parser = _command(commands, "providers", "The providers, or what one of them takes.", "oeb providers datalab")
+    parser.add_argument("name", nargs="?", help="a provider, or a model id org/model")
+    parser.set_defaults(command=_providers)
+
+
+def _providers(given: argparse.Namespace) -> int:
+    import dataclasses
+
+    from .providers.contract import NoOptions
+    from .providers.registry import ALL_PROVIDERS, OFFLINE, settings_class, settings_for
+
+    if given.name is None:
+        print("\n".join(ALL_PROVIDERS))
+        print("any OpenRouter model id org/model, such as openai/gpt-5.6-sol")
+        return 0
+    kind = settings_class(given.name)
+    options = OFFLINE[given.name].Options if given.name in OFFLINE else NoOptions
+    print(given.name)
+    for title, fields in (("settings, in the name of the run", kind), ("run options, not in the name", options)):
+        rows = list(dataclasses.fields(fields))
+        if rows:
+            print(f"{title}:")
+        required = {field.name for field in rows if field.default is dataclasses.MISSING}
+        values = {} if required or fields is options else settings_for(given.name)
+        for field in rows:
+            default = "(must be given)" if field.name in required else repr(values.get(field.name, field.default))
+            more = [field.metadata.get("help", ""), *(["one of " + ", ".join(field.metadata["choices"])] if field.metadata.get("choices") else [])]
+            unit = f" {field.metadata['unit']}" if field.metadata.get("unit") else ""
+            print(f"  {field.name} = {default}{unit}  {'; '.join(more)}")
+    return 0
+
+
+def _add_corpus(commands: Any) -> None:
+    parser = _command(commands, "corpus", "Look at a corpus before anything is paid for.", "oeb corpus check my/manifest.parquet")
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    check = _command(actions, "check", "All faults of a manifest, and what its golds say that their schemas do not.",
+                     "oeb corpus check my/manifest.parquet --data-root my/")  # fmt: skip
+    check.add_argument("manifest", nargs="?", help="path or URL; default the sample corpus")
+    check.add_argument("--data-root", metavar="DIR|URL")
+    check.set_defaults(command=_corpus_check)
+
+
+def _corpus_check(given: argparse.Namespace) -> int:
+    from collections import Counter
+
+    from .config import sample_manifest
+    from .corpus.check import check_golds
+    from .corpus.manifest import load
+
+    corpus = load(given.manifest or sample_manifest(), data_root=given.data_root)
+    for note in check_golds(corpus):
+        print(printable_json(note))
+    suites = ", ".join(f"{suite} {count}" for suite, count in sorted(Counter(corpus.suites).items()))
+    print(f"{len(corpus)} documents: {suites}")
+    return 0

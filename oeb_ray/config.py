@@ -1,0 +1,202 @@
+"""Composed configs to a typed Job; the only user of omegaconf, and with jobs/ of Hydra.
+
+In: overrides or a composed config. Out: a Job of plain values, or every problem with it in one error. Secrets are no
+part of a config: providers read them from the environment.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from .errors import RequestError, refused
+from .storage import protocol_of
+
+RETRY = ("", "transient", "all")
+GROUPS = ("provider", "corpus", "storage", "cluster", "scorer", "experiment")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What was asked for. ``providers``: per provider what its config says; ``timeout``: seconds per document."""
+
+    providers: Mapping[str, Mapping[str, Any]]
+    out: str
+    corpus_name: str | None
+    manifest: str
+    data_root: str | None
+    suites: list[str] | None
+    only: list[str] | None
+    limit: int
+    timeout: float
+    verdicts: bool
+    rescore: bool
+    score_only: bool
+    retry_failed: str
+    predict_stale: bool
+    cluster: Mapping[str, Any] = field(default_factory=dict)
+
+
+def conf_dir() -> Path:
+    """The folder of the configs that ship: inside the installed package, else beside it in a checkout."""
+    inside = Path(__file__).parent / "conf"
+    return inside if inside.is_dir() else Path(__file__).parent.parent / "conf"
+
+
+def sample_manifest() -> str:
+    """The manifest of the corpus that ships."""
+    return str(Path(__file__).parent / "sample" / "manifest.parquet")
+
+
+def composed(overrides: Sequence[str], config_dir: str | None = None) -> DictConfig:
+    """The config with overrides applied, as Hydra composes it.
+
+    Raises:
+        RequestError: an override that Hydra refuses, with the nearest right name.
+    """
+    GlobalHydra.instance().clear()
+    extra = [f"hydra.searchpath=[file://{Path(config_dir).resolve()}]"] if config_dir else []
+    try:
+        with initialize_config_dir(config_dir=str(conf_dir()), version_base="1.3"):
+            return compose("config", overrides=[*extra, *overrides])
+    except (HydraException, OmegaConfBaseException, AssertionError) as error:
+        raise RequestError(_hydra_message(error, overrides)) from error
+
+
+def _hydra_message(error: Exception, overrides: Sequence[str]) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = f"the configuration is refused: {' '.join(lines[:3]) or type(error).__name__}"
+    for override in overrides:
+        key, _, value = override.partition("=")
+        if key.lstrip("+~") in GROUPS:
+            known = sorted(path.stem for path in (conf_dir() / key.lstrip("+~")).glob("*.yaml"))
+            for name in value.strip("[]").split(","):
+                name = name.strip(" '\"")
+                if name and name not in known:
+                    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+                    text += f"\n  {key}={name}: " + (f"did you mean {near[0]}? " if near else "") + f"known: {', '.join(known)}"
+            if "," in value and "[" not in value:
+                text += f"\n  several of a group are written {key}=[{value}], in quotes for the shell"
+    return text
+
+
+def read_job(config: DictConfig, values: Mapping[str, Any] | None = None) -> Job:
+    """A composed config as a Job; ``values`` replace what the config says, by dotted key, or one with slashes.
+
+    Raises:
+        RequestError: a value of another type, or one that must be given; all at once.
+    """
+    problems: list[str] = []
+    plain = _plain(config, "", problems)
+    for key, value in (values or {}).items():
+        _put(plain, key, value, problems)
+    read = _Reader(plain, problems)
+    corpus = plain.get("corpus", {})
+    manifest = corpus.get("manifest") or (sample_manifest() if corpus.get("name") == "sample" else None)
+    if not manifest and not problems:
+        problems.append("corpus.manifest: give the path or URL of a manifest, or corpus=sample")
+    scorer = plain.get("scorer", {}).get("name")
+    if scorer != "field_matching":
+        problems.append(f"scorer.name={scorer!r}: known: field_matching")
+    job = Job(
+        providers=plain.get("providers", {}),
+        out=read.one("storage.root", str, "a path or URL"),
+        corpus_name=corpus.get("name"),
+        manifest=manifest or "",
+        data_root=corpus.get("data_root"),
+        suites=read.texts("suites"),
+        only=read.texts("only"),
+        limit=read.one("limit", int, "a whole number"),
+        timeout=read.number("timeout"),
+        verdicts=read.one("verdicts", bool, "true or false"),
+        rescore=read.one("rescore", bool, "true or false"),
+        score_only=read.one("score_only", bool, "true or false"),
+        retry_failed=read.one("retry_failed", str, "a text"),
+        predict_stale=read.one("predict_stale", bool, "true or false"),
+        cluster=plain.get("cluster", {}),
+    )
+    if job.retry_failed not in RETRY:
+        problems.append(f"retry_failed={job.retry_failed!r}: must be one of {', '.join(map(repr, RETRY))}")
+    if job.cluster.get("kind") != "inline" and isinstance(job.out, str) and protocol_of(job.out) == "memory":
+        problems.append(f"storage.root={job.out}: memory is seen by one process only; use cluster=inline or another place")
+    if problems:
+        raise refused("the configuration is refused", dict.fromkeys(problems))
+    return job
+
+
+def _plain(config: DictConfig, prefix: str, problems: list[str]) -> dict[str, Any]:
+    """The config as plain values; ``???`` in a provider's entry means its own default and is left out."""
+    plain: dict[str, Any] = {}
+    for key in config:
+        full = f"{prefix}{key}"
+        if OmegaConf.is_missing(config, key):
+            if not full.startswith("providers."):
+                problems.append(f"{full}: must be given")
+            continue
+        try:
+            value = config[key]
+        except OmegaConfBaseException as error:
+            problems.append(f"{full}: {str(error).splitlines()[0]}")
+            continue
+        if isinstance(value, DictConfig):
+            plain[str(key)] = _plain(value, f"{full}.", problems)
+        else:
+            plain[str(key)] = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
+    return plain
+
+
+def _put(plain: dict[str, Any], key: str, value: Any, problems: list[str]) -> None:
+    *parents, last = key.split("/" if "/" in key else ".")
+    node = plain
+    for part in parents:
+        if part not in node and parents[0] == "providers":
+            problems.append(f"options for {part!r}, which is not among the providers to run: {', '.join(node) or '(none)'}")
+            return
+        node = node.setdefault(part, {})
+    node[last] = value
+    problems[:] = [problem for problem in problems if not problem.startswith(f"{key}:")]
+
+
+class _Reader:
+    """Values by dotted key, with what is wrong about them noted."""
+
+    def __init__(self, plain: Mapping[str, Any], problems: list[str]) -> None:
+        self.plain, self.problems = plain, problems
+
+    def _value(self, key: str) -> Any:
+        value: Any = self.plain
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        return value
+
+    def one(self, key: str, kind: type, wanted: str) -> Any:
+        value = self._value(key)
+        if type(value) is not kind and not any(problem.startswith(f"{key}:") for problem in self.problems):
+            self.problems.append(f"{key}={value!r}: wants {wanted}")
+        return value
+
+    def number(self, key: str) -> float:
+        value = self._value(key)
+        if type(value) not in (int, float) or not 0 < value < float("inf"):
+            self.problems.append(f"{key}={value!r}: wants a number above 0")
+            return 0.0
+        return float(value)
+
+    def texts(self, key: str) -> list[str] | None:
+        value = self._value(key)
+        if value is None:
+            return None
+        listed = value if isinstance(value, list) else [value]
+        for member in listed:
+            if not isinstance(member, str):
+                self.problems.append(f"{key}: {member!r} is read as {type(member).__name__}, not text; quote it")
+        return [str(member) for member in listed]

@@ -1,0 +1,82 @@
+"""Every error the package raises, in families by who must act.
+
+`RequestError`: the user mends the request. `AccountFailure`: the user mends the vendor account and runs again.
+`DocumentError`: one document failed; it is recorded and counted, and nothing stops. `InternalError` and `StorageError`:
+the machine, the storage or a bug of ours. All survive pickling, since they cross processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+
+class OebError(Exception):
+    """Base of all errors of this package; ``exit_code`` is what the command line ends with."""
+
+    exit_code = 1
+
+
+class RequestError(OebError):
+    """The request cannot be carried out as it stands: configuration, manifest, missing file or credential."""
+
+    exit_code = 2
+
+
+class MissingCredential(RequestError):
+    """An environment variable that a vendor needs is not set."""
+
+
+class MissingDependency(RequestError, ImportError):
+    """A package that the request needs is not installed."""
+
+
+class AccountFailure(OebError):
+    """The vendor refuses the account: it cannot pay, its key is rejected, or a limit is reached."""
+
+    exit_code = 3
+
+
+class StorageError(OebError):
+    """Reading or writing failed for good: disk full, read only, no permission, an endpoint that does not answer."""
+
+    exit_code = 5
+
+
+class InternalError(OebError):
+    """A worker was lost again and again, or something that cannot happen did."""
+
+
+class DocumentError(OebError):
+    """One document has no answer. ``status``: the HTTP status, if any; ``body``: what the vendor sent, if anything."""
+
+    def __init__(self, message: str, status: int | None = None, body: Any = None) -> None:
+        super().__init__(message, status, body)
+        self.message, self.status, self.body = message, status, body
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class VendorError(DocumentError):
+    """The call was made and gave no extraction."""
+
+
+class VendorTimeout(DocumentError):
+    """The document's time was used up."""
+
+
+class DialectError(DocumentError):
+    """The schema cannot be said in the vendor's dialect; nothing was sent."""
+
+
+class NoPrediction(DocumentError):
+    """A stored prediction that should be served is not there."""
+
+
+def refused(title: str, problems: Iterable[str], kind: type[RequestError] = RequestError) -> RequestError:
+    """One error that lists all problems found together."""
+    listed = list(problems)
+    if len(listed) == 1:
+        return kind(f"{title}: {listed[0]}")
+    return kind(f"{title}: {len(listed)} problems\n" + "\n".join(f"  {problem}" for problem in listed))

@@ -1,0 +1,71 @@
+"""JSON in and out, by one rule each.
+
+Reading: UTF-8 text, as Python's json reads it (NaN and Infinity are numbers, the last of repeated keys counts, a byte
+order mark is no JSON). msgspec does it quickly; whatever it refuses the standard library decides. Writing: text that
+any JSON reader takes, also for lone surrogates and numbers that JSON cannot say.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+import msgspec
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_DECODER = msgspec.json.Decoder()
+
+
+def read_json(data: bytes) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        ValueError: the bytes are no UTF-8, no JSON, or nested too deeply.
+    """
+    try:
+        return _DECODER.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    text = data.decode("utf-8")
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def raw_json(value: Any) -> str:
+    """A scalar as JSON text for a table's column; non-finite numbers are ``{"$float": "NaN"}`` and the like."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return '{"$float": "%s"}' % ("NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity")
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isascii() or not _SURROGATE.search(text) else json.dumps(value)
+
+
+def from_raw_json(text: str) -> Any:
+    """The scalar that `raw_json` wrote."""
+    value = json.loads(text)
+    return float(value["$float"]) if isinstance(value, dict) else value
+
+
+def printable(text: str) -> str:
+    """The text with lone surrogates written as ``\\udXXX``, so that it has a UTF-8 form."""
+    if text.isascii():
+        return text
+    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def pretty(value: Any) -> bytes:
+    """A JSON file for people: two spaces, a line feed at the end."""
+    return (printable_json(json.dumps(value, indent=2, ensure_ascii=False)) + "\n").encode()
+
+
+def line(value: Any) -> str:
+    """One line of a JSON-lines file, without the line feed."""
+    return printable_json(json.dumps(value, ensure_ascii=False))
+
+
+def printable_json(text: str) -> str:
+    """JSON text with lone surrogates as escapes, which JSON readers take back as they were."""
+    return printable(text)

@@ -1,0 +1,68 @@
+"""Where everything of a run lies below the output address, and which part is a document's home.
+
+One definition of each name; storage.py does the reading and writing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+from .storage import encode_id, join
+
+DOCS_PER_PART = 64
+OWN_PART_BYTES = 512_000  # a document whose gold is larger has a part of its own
+SCORES, VERDICTS, RECEIPTS = "scores.parquet", "verdicts.parquet", "receipts.parquet"
+
+
+class Home(NamedTuple):
+    """The part that a document's rows lie in."""
+
+    suite: str
+    part: str
+
+
+def prediction(out: str, run: str, doc_id: str) -> str:
+    return join(out, run, "predictions", f"{encode_id(doc_id)}.json")
+
+
+def record(out: str, run: str, doc_id: str) -> str:
+    return join(out, run, "records", f"{encode_id(doc_id)}.json")
+
+
+def part(out: str, run: str, table: str, home: Home) -> str:
+    return join(out, run, table, part_key(home))
+
+
+def part_key(home: Home) -> str:
+    """The part's path within its table: a hive folder per suite."""
+    return f"suite={quote(home.suite, safe=' ')}/{home.part}"
+
+
+def home_of_key(key: str) -> Home | None:
+    """The Home that a path within a table stands for; None for a foreign file."""
+    folder, _, name = key.partition("/")
+    if not folder.startswith("suite=") or not name.endswith(".parquet") or "/" in name:
+        return None
+    return Home(unquote(folder.removeprefix("suite=")), name)
+
+
+def homes(ids: Sequence[str], suites: Sequence[str], gold_bytes: Sequence[int]) -> list[Home]:
+    """The home of each document; depends on the manifest alone, never on what is selected or recorded."""
+    parts = {suite: _power_of_two(-(-count // DOCS_PER_PART)) for suite, count in Counter(suites).items()}
+    found = []
+    for doc_id, suite, size in zip(ids, suites, gold_bytes, strict=True):
+        digest = hashlib.sha256(doc_id.encode()).digest()
+        if size > OWN_PART_BYTES:
+            name = f"part-{digest[:8].hex()}.parquet"
+        else:
+            name = f"part-{int.from_bytes(digest, 'big') % parts[suite]:05}-of-{parts[suite]:05}.parquet"
+        found.append(Home(suite, name))
+    return found
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << max(0, least - 1).bit_length()

@@ -1,0 +1,139 @@
+"""What a provider is: typed settings, a schema dialect, and one coroutine that extracts.
+
+In: a document's bytes, a prepared schema, settings. Out: an Extraction. A provider knows nothing of runs, storage,
+scoring or Ray, and raises the errors of errors.py: DocumentError for one document, AccountFailure for all of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document as it is sent: ``name`` is what the vendor sees, ``media_type`` comes from content and name."""
+
+    doc_id: str
+    name: str
+    media_type: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What a provider gave: the bytes of the prediction as they are stored, and the evidence for the record."""
+
+    prediction: bytes
+    raw: Any = None
+    citations: tuple[Any, ...] = ()
+    pages: int | None = None
+
+
+class Call(Protocol):
+    """The only way to spend money. Free providers get None for it."""
+
+
+class Provider(Protocol):
+    """One vendor, model or offline source.
+
+    ``Settings`` is a dataclass whose fields make the run's name; ``Options`` one of the run options it adds, which do
+    not. ``paid`` providers go through an account's pool.
+    """
+
+    name: str
+    paid: bool
+    reads_documents: bool
+    Settings: type[Any]
+    Options: type[Any]
+
+    def prepare_schema(self, schema: dict[str, Any], settings: Any) -> dict[str, Any]: ...
+
+    async def extract(
+        self, document: Document, schema: dict[str, Any], settings: Any, options: Any, call: Call | None
+    ) -> Extraction: ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoOptions:
+    """A provider without run options of its own."""
+
+
+def setting(
+    default: Any = dataclasses.MISSING, *, help: str, unit: str = "", choices: Iterable[str] = (), minimum: float | None = None
+) -> Any:
+    """A field of a Settings or Options class. ``choices`` only warn, since vendors extend them."""
+    return dataclasses.field(
+        default=default, metadata={"help": help, "unit": unit, "choices": tuple(choices), "minimum": minimum}
+    )
+
+
+def typed(kind: type[Any], given: Mapping[str, Any], prefix: str) -> tuple[dict[str, Any], list[str]]:
+    """The fields of a Settings or Options class with ``given`` applied, as plain values, and every problem found.
+
+    A whole number is taken for a float; any other mismatch of type is a problem, as are unknown keys. ``prefix`` leads
+    each problem's key, such as ``providers.datalab``.
+    """
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    hints = typing.get_type_hints(kind)
+    values = {name: field.default for name, field in fields.items()}
+    problems = []
+    for key, value in given.items():
+        if key not in fields:
+            problems.append(f"{prefix}.{key}: no such setting; {_known(str(key), fields)}")
+            continue
+        try:
+            values[key] = _coerced(value, hints[key], fields[key].metadata.get("minimum"))
+        except TypeError as error:
+            problems.append(f"{prefix}.{key}={value!r}: {error}")
+    problems.extend(
+        f"{prefix}.{name}: must be given ({fields[name].metadata.get('help', '')})"
+        for name, value in values.items()
+        if value is dataclasses.MISSING
+    )
+    return values, problems
+
+
+def _known(key: str, fields: Mapping[str, Any]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(key.lower(), fields, n=1, cutoff=0.5)
+    known = ", ".join(fields) or "(none)"
+    return f"did you mean {near[0]}? known: {known}" if near else f"known: {known}"
+
+
+def _coerced(value: Any, hint: Any, minimum: float | None) -> Any:
+    if isinstance(hint, types.UnionType):
+        if value is None and type(None) in hint.__args__:
+            return None
+        (hint,) = (member for member in hint.__args__ if member is not type(None))
+    wanted = {float: "a number", int: "a whole number", str: "a text", bool: "true or false"}[hint]
+    given = type(value)
+    if hint is float and given is int:
+        value = float(value)
+    elif given is not hint:
+        raise TypeError(f"wants {wanted}, got {_named(value)}")
+    if hint is float and not math.isfinite(value):
+        raise TypeError("wants a finite number")
+    if minimum is not None and value < minimum:
+        raise TypeError(f"must be at least {minimum:g}")
+    return value
+
+
+def _named(value: Any) -> str:
+    names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", type(None): "null"}
+    return names.get(type(value), f"a {type(value).__name__}")
+
+
+def choice_warnings(kind: type[Any], values: Mapping[str, Any], prefix: str) -> list[str]:
+    """A line for each value that is not among the choices we know; the vendor may know more."""
+    return [
+        f"{prefix}.{field.name}={values[field.name]!r} is not one of {', '.join(field.metadata['choices'])}; sent as it is"
+        for field in dataclasses.fields(kind)
+        if field.metadata.get("choices") and values[field.name] not in field.metadata["choices"]
+    ]

@@ -1,0 +1,47 @@
+"""pdftext: the offline floor. Reads the text layer and fills the schema by printed labels and table headers.
+
+It guesses nothing and sees no picture; what every vendor must beat. See textlayer.py and pdftext_fill.py.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import VendorError
+from .contract import Call, Document, Extraction, NoOptions
+from .pdftext_fill import fill
+from .textlayer import read_text_layer
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """No settings at all."""
+
+
+class PdfText:
+    """See the module's text. Free: no account, no claims."""
+
+    name = "pdftext"
+    paid = False
+    reads_documents = True
+    Settings = Settings
+    Options = NoOptions
+
+    def prepare_schema(self, schema: dict[str, Any], settings: Settings) -> dict[str, Any]:
+        return schema
+
+    async def extract(
+        self, document: Document, schema: dict[str, Any], settings: Settings, options: NoOptions, call: Call | None
+    ) -> Extraction:
+        try:
+            layer = read_text_layer(document.data, document.media_type)
+        except ValueError as error:
+            raise VendorError(str(error)) from error
+        prediction, citations = fill(schema, layer)
+        return Extraction(
+            prediction=json.dumps(prediction, ensure_ascii=False, indent=2).encode("utf-8", "backslashreplace"),
+            citations=tuple(citations),
+            pages=layer.pages,
+        )

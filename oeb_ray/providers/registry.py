@@ -1,0 +1,95 @@
+"""Which providers there are, and what each one takes.
+
+In: a provider's name and options as given. Out: its resolved settings, or every problem with them in one error.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import RequestError, refused
+from . import pdftext, replay, vendors
+from .contract import Provider, typed
+
+OFFLINE: dict[str, Provider] = {provider.name: provider for provider in (pdftext.PdfText(), replay.Replay())}
+PROVIDERS = sorted(vendors.VENDORS)
+ALL_PROVIDERS = sorted([*vendors.VENDORS, *OFFLINE])
+
+
+def settings_class(name: str) -> type[Any]:
+    """The Settings class behind a provider name; any name with ``/`` is a chat model.
+
+    Raises:
+        RequestError: no such provider.
+    """
+    if "/" in name:
+        return vendors.Chat
+    if name in OFFLINE:
+        return OFFLINE[name].Settings
+    if name in vendors.VENDORS:
+        return vendors.VENDORS[name]
+    near = difflib.get_close_matches(name, ALL_PROVIDERS, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise RequestError(f"unknown provider {name!r}: {hint}known: {', '.join(ALL_PROVIDERS)}, or a model id org/model")
+
+
+def find(name: str) -> Provider:
+    """The provider that extracts.
+
+    Raises:
+        RequestError: no such provider, or one that can be named and planned but not called yet.
+    """
+    settings_class(name)
+    if name in OFFLINE:
+        return OFFLINE[name]
+    raise RequestError(f"{name}: this version knows its settings but cannot call it yet; it can run {', '.join(OFFLINE)}")
+
+
+def settings_for(name: str, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Every setting of a provider, defaults included, with ``options`` applied.
+
+    Raises:
+        RequestError: unknown provider or option, or a value of another type; all problems at once.
+    """
+    values, problems = resolved(name, options or {}, name)
+    if problems:
+        raise refused(f"options of {name}", problems)
+    return values
+
+
+def resolved(name: str, options: Mapping[str, Any], prefix: str) -> tuple[dict[str, Any], list[str]]:
+    """As `settings_for`, with the problems returned; ``prefix`` leads their keys."""
+    kind = settings_class(name)
+    given = dict(options)
+    problems = []
+    if kind is vendors.Chat:
+        if "model" in given:
+            problems.append(f"{prefix}.model: the model is the provider's name, {name!r}; it cannot be an option")
+            del given["model"]
+        if given.get("max_output_tokens", ...) is None:
+            del given["max_output_tokens"]
+    values, more = typed(kind, given, prefix)
+    if kind is vendors.Chat:
+        values["model"] = name
+        if values["max_output_tokens"] is None:
+            values["max_output_tokens"] = vendors.CEILINGS.get(name, vendors.OTHER_CEILING)
+    if kind is vendors.AzureCu and isinstance(values["endpoint"], str):
+        values["endpoint"] = values["endpoint"].rstrip("/")
+    return values, problems + more
+
+
+def run_name(provider: str, options: Mapping[str, Any] | None = None) -> str:
+    """The folder of a run: the provider's name and eight characters of the digest of its settings."""
+    return name_of(provider, settings_for(provider, options))
+
+
+def name_of(provider: str, settings: Mapping[str, Any]) -> str:
+    """As `run_name`, from resolved settings."""
+    text = json.dumps(settings, sort_keys=True, default=str)
+    readable = re.sub(r"[^A-Za-z0-9._-]+", "_", provider.replace("/", "__"))
+    return f"{readable}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

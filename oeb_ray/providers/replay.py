@@ -1,0 +1,61 @@
+"""replay: serves stored predictions as they are, byte for byte, so that any system's answers are graded as a Run.
+
+The predictions lie at ``<folder>/<system>/<doc_id>.json``. ``system`` names the run; where the folder is, and the
+seeded dials for latency and failures, are run options.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from .. import storage
+from ..errors import NoPrediction, VendorError
+from .contract import Call, Document, Extraction, setting
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    system: str = setting(help="the folder of the predictions to serve")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    folder: str = setting("predictions", help="where the systems' folders are: a path or URL")
+    latency: float = setting(0.0, help="mean of a seeded exponential wait per document", unit="s", minimum=0)
+    failures: float = setting(0.0, help="share of documents that fail as a vendor would, seeded", minimum=0)
+    seed: int = setting(0, help="of the dials")
+    tally: str = setting("", help="a folder to count servings in: one empty file each; none if empty")
+
+
+class Replay:
+    """See the module's text. Free: no account, no claims."""
+
+    name = "replay"
+    paid = False
+    reads_documents = False
+    Settings = Settings
+    Options = Options
+
+    def prepare_schema(self, schema: dict[str, Any], settings: Settings) -> dict[str, Any]:
+        return schema
+
+    async def extract(
+        self, document: Document, schema: dict[str, Any], settings: Settings, options: Options, call: Call | None
+    ) -> Extraction:
+        dice = random.Random(f"{options.seed}/{settings.system}/{document.doc_id}")
+        if options.latency:
+            await asyncio.sleep(dice.expovariate(1 / options.latency))
+        if options.tally:
+            served = storage.encode_id(document.doc_id)
+            storage.put(storage.join(options.tally, settings.system, f"{served}.{uuid.uuid4().hex}"), b"")
+        if dice.random() < options.failures:
+            raise VendorError("a failure by the dial `failures`", status=503)
+        try:
+            found = storage.read(storage.join(options.folder, settings.system, f"{document.doc_id}.json"))
+        except FileNotFoundError:
+            raise NoPrediction("no prediction on disk") from None
+        return Extraction(prediction=found)

@@ -1,0 +1,86 @@
+"""The settings of the seven vendors: names, types, defaults and units. They make the names of runs.
+
+Nothing here calls a vendor yet; `registry.find` says so to whoever wants to run one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .contract import setting
+
+OPENROUTER = "https://openrouter.ai/api/v1"
+CEILINGS = {
+    "anthropic/claude-opus-5": 128_000,
+    "openai/gpt-5.6-sol": 128_000,
+    "openai/gpt-5.6-sol-pro": 128_000,
+    "google/gemini-3.7-flash": 65_536,
+}
+OTHER_CEILING = 64_000
+
+
+@dataclass(frozen=True, slots=True)
+class AzureCu:
+    endpoint: str = setting("", help="Azure resource to call, such as https://NAME.cognitiveservices.azure.com")
+    completion_model: str = setting("gpt-4.1-mini", help="model deployment behind the analyzer")
+    api_version: str = setting("2025-05-01-preview", help="version of the interface")
+    poll_interval: float = setting(3.0, help="between polls", unit="s", minimum=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Datalab:
+    mode: str = setting("balanced", help="extraction mode", choices=("fast", "balanced", "accurate"))
+    base_url: str = setting("https://www.datalab.to", help="server")
+    poll_interval: float = setting(5.0, help="between polls", unit="s", minimum=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Extend:
+    array_strategy: str = setting(
+        "large_array_max_context",
+        help="how long arrays are read",
+        choices=("large_array_heuristics", "large_array_max_context", "large_array_overlap_context"),
+    )
+    api_version: str = setting("2026-02-09", help="version of the interface")
+    base_url: str = setting("https://api.extend.ai", help="server")
+
+
+@dataclass(frozen=True, slots=True)
+class LlamaExtract:
+    tier: str = setting(
+        "agentic_plus", help="extraction tier", choices=("cost_effective", "agentic", "agentic_plus", "turbo")
+    )
+    poll_interval: int = setting(5, help="between polls", unit="s", minimum=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Mistral:
+    """No settings at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reducto:
+    deep_extract_model: str = setting("v2", help="extraction model")
+    system_prompt: str = setting("", help="added to the request when not empty")
+    agentic_table_mode: str = setting("max", help="table enrichment", choices=("default", "max", "auto"))
+    poll_interval: int = setting(5, help="between polls", unit="s", minimum=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A chat model by its id; ``model`` is the provider's name and cannot be given."""
+
+    model: str = setting("", help="the model's id")
+    max_output_tokens: int | None = setting(None, help="null: the model's ceiling", unit="tokens", minimum=0)
+    base_url: str = setting(OPENROUTER, help="any OpenAI-compatible server")
+    attempts: int = setting(3, help="completions tried for a usable answer", minimum=1)
+
+
+VENDORS: dict[str, type[object]] = {
+    "azure-cu": AzureCu,
+    "datalab": Datalab,
+    "extend": Extend,
+    "llamaextract": LlamaExtract,
+    "mistral": Mistral,
+    "reducto": Reducto,
+}

@@ -1,0 +1,122 @@
+"""The values that travel between the parts of the package: frozen, picklable, without behaviour.
+
+A Doc is one document of a corpus; a Run one provider with one option set; a Receipt what is known of a recorded
+document without opening its record; a PartTask the documents that one score part holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+class FileStamp(NamedTuple):
+    """What tells that a file has changed without reading it: size in bytes, and its ETag or modification time."""
+
+    size: int
+    stamp: str
+
+
+@dataclass(frozen=True, slots=True)
+class Doc:
+    """One document of a corpus. ``schema``: JSON text; the paths are absolute paths or URLs."""
+
+    doc_id: str
+    suite: str
+    doc_path: str
+    gt_path: str
+    schema: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One provider with one option set.
+
+    ``settings``: every setting, defaults included; they make the name. ``options``: run options, which do not:
+    ``timeout_s``, ``overlay``, ``send_name``, ``address`` and what the provider adds. ``folder``: below the output.
+    """
+
+    name: str
+    provider: str
+    settings: dict[str, Any]
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PredictBatch:
+    """Documents for one task; ``again``: replace records that are there."""
+
+    out: str
+    run: Run
+    docs: tuple[Doc, ...]
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The index entry of one record.
+
+    ``error``: the text of the document's row if it failed, else None; ``error_type``: its class. ``retryable``: asking
+    again may help. Digests are SHA-256 in hex; ``prediction_sha256`` is None where no prediction was stored.
+    Money in ``usd`` (dollars stated by the vendor) and ``credits`` (vendor's own); ``wall_s`` in seconds.
+    """
+
+    doc_id: str
+    error: str | None
+    error_type: str | None
+    retryable: bool
+    prediction_sha256: str | None
+    prediction_bytes: int
+    schema_sha256: str
+    doc_sha256: str
+    doc_size: int
+    doc_stamp: str
+    usd: float | None
+    credits: float | None
+    tokens_in: int | None
+    tokens_out: int | None
+    wall_s: float
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreItem:
+    """One recorded document to score. ``error``: the row's text if there is no prediction."""
+
+    doc_id: str
+    gt_path: str
+    schema: str
+    prediction_sha256: str | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartTask:
+    """One part of the score and verdict tables: all recorded documents whose home it is, sorted by doc_id."""
+
+    out: str
+    run: Run
+    scorer: str
+    suite: str
+    part: str
+    items: tuple[ScoreItem, ...]
+    verdicts: bool
+    cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PartReceipt:
+    """What scoring a part came to: gold digests by doc_id, documents whose pair disagrees, notes on the gold.
+
+    ``broken``: doc_ids whose prediction is not the one that the record names; the part was not written then.
+    """
+
+    run: str
+    suite: str
+    part: str
+    scored: int
+    failed: int
+    gold_sha256: dict[str, str]
+    broken: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0

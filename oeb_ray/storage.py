@@ -1,0 +1,312 @@
+"""One door to storage: folders, ``memory://`` and object stores over fsspec.
+
+In: an address (a path or a URL). Out: whole objects. Writes are whole or absent: a folder gets a temporary file and a
+link or rename on the same disk, an object store one request. Nothing relies on rename, and no name is ever taken for a
+pattern or a chain of file systems.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import uuid
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import unquote
+
+from .errors import StorageError
+from .records import FileStamp
+
+_LITERAL = frozenset(" -_.,()[]+=@!'")
+LONGEST_ID = 240  # bytes of an encoded id, so that the file name with its ending stays below 255
+
+
+def encode_id(doc_id: str) -> str:
+    """A document id as one path component; letters, digits, spaces and common signs stay, the rest becomes %XX.
+
+    Raises:
+        ValueError: the id is empty, ``.`` or ``..``, holds ``/`` or NUL, or is too long for a file name.
+    """
+    if doc_id in ("", ".", ".."):
+        raise ValueError(f"the id {doc_id!r} cannot name a file")
+    for sign, name in (("/", "a slash"), ("\0", "a NUL character")):
+        if sign in doc_id:
+            raise ValueError(f"the id {doc_id!r} holds {name}")
+    encoded = "".join(
+        c if c.isalnum() or c in _LITERAL else "".join(f"%{byte:02X}" for byte in c.encode("utf-8", "surrogatepass"))
+        for c in doc_id
+    )
+    if encoded[0] == ".":
+        encoded = "%2E" + encoded[1:]
+    if len(encoded.encode()) > LONGEST_ID:
+        raise ValueError(f"the id {doc_id[:40]!r}... takes {len(encoded.encode())} bytes as a file name, at most {LONGEST_ID}")
+    return encoded
+
+
+def decode_id(encoded: str) -> str:
+    """The document id of a path component made by `encode_id`."""
+    return unquote(encoded, errors="surrogatepass")
+
+
+class Backend(Protocol):
+    """Whole objects by absolute path. Missing ones raise FileNotFoundError."""
+
+    def read(self, path: str) -> bytes: ...
+    def put(self, path: str, data: bytes) -> None: ...
+    def create(self, path: str, data: bytes) -> bool: ...
+    def delete(self, path: str) -> None: ...
+    def stat(self, path: str) -> FileStamp: ...
+    def list(self, folder: str) -> dict[str, FileStamp]: ...
+
+
+class Folder:
+    """The local disk."""
+
+    TEMPORARY = ".tmp-"
+
+    def read(self, path: str) -> bytes:
+        return Path(path).read_bytes()
+
+    def put(self, path: str, data: bytes) -> None:
+        temporary = self._write(path, data)
+        try:
+            os.replace(temporary, path)
+        except OSError:
+            os.unlink(temporary)
+            raise
+
+    def create(self, path: str, data: bytes) -> bool:
+        temporary = self._write(path, data)
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            return False
+        finally:
+            os.unlink(temporary)
+        return True
+
+    def _write(self, path: str, data: bytes) -> str:
+        folder = os.path.dirname(path)
+        temporary = os.path.join(folder, f"{self.TEMPORARY}{uuid.uuid4().hex}")
+        try:
+            stream = open(temporary, "xb")  # noqa: SIM115 - closed below, removed on failure
+        except FileNotFoundError:
+            os.makedirs(folder, exist_ok=True)
+            stream = open(temporary, "xb")  # noqa: SIM115
+        try:
+            with stream:
+                stream.write(data)
+        except OSError:
+            os.unlink(temporary)
+            raise
+        return temporary
+
+    def delete(self, path: str) -> None:
+        os.unlink(path)
+
+    def stat(self, path: str) -> FileStamp:
+        found = os.stat(path)
+        if not os.path.isfile(path):
+            raise FileNotFoundError(errno.ENOENT, "not a file", path)
+        return FileStamp(found.st_size, str(found.st_mtime_ns))
+
+    def list(self, folder: str) -> dict[str, FileStamp]:
+        files: dict[str, FileStamp] = {}
+        waiting = [folder]
+        while waiting:
+            here = waiting.pop()
+            try:
+                entries = list(os.scandir(here))
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            for entry in entries:
+                if entry.is_dir():
+                    waiting.append(entry.path)
+                elif not entry.name.startswith(self.TEMPORARY):
+                    found = entry.stat()
+                    files[os.path.relpath(entry.path, folder)] = FileStamp(found.st_size, str(found.st_mtime_ns))
+        return files
+
+
+class Remote:
+    """Any other fsspec file system, without its caches of listings."""
+
+    def __init__(self, protocol: str) -> None:
+        import fsspec
+
+        options: dict[str, Any] = {} if protocol == "memory" else {"use_listings_cache": False}
+        self.fs: Any = fsspec.filesystem(protocol, **options)
+
+    def read(self, path: str) -> bytes:
+        return bytes(self.fs.cat_file(path))
+
+    def put(self, path: str, data: bytes) -> None:
+        self.fs.pipe_file(path, data)
+
+    def create(self, path: str, data: bytes) -> bool:
+        try:
+            self.fs.pipe_file(path, data, mode="create")
+        except OSError as error:
+            if not _is_conflict(error):
+                raise
+            # The answer to our own write may have been lost and the write repeated: then what is there is ours.
+            return self.read(path) == data
+        return True
+
+    def delete(self, path: str) -> None:
+        self.fs.rm_file(path)
+
+    def stat(self, path: str) -> FileStamp:
+        found = self.fs.info(path)
+        if found.get("type") == "directory":
+            raise FileNotFoundError(errno.ENOENT, "not a file", path)
+        return _remote_stamp(found)
+
+    def list(self, folder: str) -> dict[str, FileStamp]:
+        try:
+            found = self.fs.find(folder, detail=True)
+        except FileNotFoundError:
+            return {}
+        start = len(self.fs._strip_protocol(folder)) + 1
+        return {self.fs._strip_protocol(path)[start:]: _remote_stamp(info) for path, info in found.items()}
+
+
+def _remote_stamp(info: dict[str, Any]) -> FileStamp:
+    for key in ("ETag", "etag", "sha256", "blob_id", "LastModified", "created", "mtime"):
+        if info.get(key) is not None:
+            return FileStamp(int(info["size"] or 0), str(info[key]))
+    return FileStamp(int(info["size"] or 0), "")
+
+
+def _is_conflict(error: OSError) -> bool:
+    if isinstance(error, FileExistsError):
+        return True
+    response = getattr(error.__cause__, "response", None)
+    code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
+    return code in {"PreconditionFailed", "ConditionalRequestConflict"}
+
+
+@cache
+def _backend(protocol: str) -> Backend:
+    return Folder() if protocol == "file" else Remote(protocol)
+
+
+def protocol_of(address: str) -> str:
+    """``s3`` for ``s3://bucket/key``, ``file`` for a path."""
+    return address.split("://", 1)[0] if "://" in address else "file"
+
+
+def located(address: str) -> tuple[Backend, str]:
+    """The backend of an address and the path within it."""
+    protocol = protocol_of(address)
+    if protocol == "file":
+        return _backend("file"), os.path.abspath(address.removeprefix("file://"))
+    path = address.split("://", 1)[1]
+    return _backend(protocol), f"/{path.lstrip('/')}" if protocol == "memory" else path
+
+
+def absolute(address: str) -> str:
+    """The address independent of the working folder."""
+    return os.path.abspath(address.removeprefix("file://")) if protocol_of(address) == "file" else address.rstrip("/")
+
+
+def join(address: str, *parts: str) -> str:
+    """The address of something below ``address``."""
+    return "/".join((address.rstrip("/"), *parts))
+
+
+def parent(address: str) -> str:
+    """The folder that holds ``address``."""
+    return address.rsplit("/", 1)[0] if "/" in address else "."
+
+
+def read(address: str) -> bytes:
+    """The whole object. Raises FileNotFoundError if it is missing, StorageError if reading fails."""
+    backend, path = located(address)
+    with _failures("read", address):
+        return backend.read(path)
+
+
+def put(address: str, data: bytes) -> None:
+    """Writes the whole object, in place of what is there."""
+    backend, path = located(address)
+    with _failures("write", address):
+        backend.put(path, data)
+
+
+def create(address: str, data: bytes) -> bool:
+    """Writes the object if there is none; False if another's is there. ``data`` must be unlike any other writer's."""
+    backend, path = located(address)
+    with _failures("write", address):
+        return backend.create(path, data)
+
+
+def delete(address: str) -> None:
+    """Removes the object; one that is gone already is no error."""
+    backend, path = located(address)
+    try:
+        with _failures("delete", address):
+            backend.delete(path)
+    except FileNotFoundError:
+        pass
+
+
+def listed(address: str) -> dict[str, FileStamp]:
+    """All objects below a folder, by their path within it; empty if there is no such folder."""
+    backend, path = located(address)
+    with _failures("list", address):
+        return backend.list(path)
+
+
+def stat(address: str) -> FileStamp:
+    """Size and stamp of one object. Raises FileNotFoundError."""
+    backend, path = located(address)
+    with _failures("read", address):
+        return backend.stat(path)
+
+
+def stat_many(addresses: Iterable[str]) -> dict[str, FileStamp]:
+    """Stamps of those of the addresses that exist, from one listing per folder that holds them."""
+    folders: dict[str, list[str]] = {}
+    for address in addresses:
+        folders.setdefault(parent(address), []).append(address)
+    found: dict[str, FileStamp] = {}
+    for folder, members in folders.items():
+        if len(members) < 8:
+            with ThreadPoolExecutor(8) as threads:
+                stamps = threads.map(_stat_or_none, members)
+                found.update({address: stamp for address, stamp in zip(members, stamps, strict=True) if stamp})
+            continue
+        files = listed(folder)
+        for address in members:
+            stamp = files.get(address[len(folder) + 1 :])
+            if stamp is not None:
+                found[address] = stamp
+    return found
+
+
+def _stat_or_none(address: str) -> FileStamp | None:
+    try:
+        return stat(address)
+    except FileNotFoundError:
+        return None
+
+
+class _failures:
+    """Turns what file systems raise into StorageError with the address; FileNotFoundError passes."""
+
+    def __init__(self, verb: str, address: str) -> None:
+        self.verb, self.address = verb, address
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is None or isinstance(error, (FileNotFoundError, StorageError)) or not isinstance(error, Exception):
+            return
+        if isinstance(error, OSError) or type(error).__module__.split(".")[0] in {"botocore", "aiohttp", "s3fs"}:
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise StorageError(f"cannot {self.verb} {self.address}: {reason}") from error

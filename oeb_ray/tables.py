@@ -1,0 +1,208 @@
+"""The tables on disk: declared Arrow schemas, parts written and read, receipts.
+
+In: score rows, verdict columns, Receipts. Out: Parquet bytes that are the same for the same input, and back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, fields
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from . import storage
+from .jsontext import printable, raw_json
+from .records import FileStamp, Receipt, ScoreItem
+from .scoring.field_matching.scorer import Scored
+from .scoring.field_matching.verdicts import KINDS, SKIPPED
+from .scoring.field_matching.written import Written
+
+RATIOS = ("accuracy", "precision", "recall", "f1", "addresses_found", "addresses_read_right")
+SCORE_KEYS = (
+    "accuracy precision recall f1 total matched misread unfound fabricated invented_item invented_field asserted "
+    "addresses_found addresses_read_right gt_rows pred_rows matched_rows matching_exact approximated skipped_open_maps"
+).split()
+
+
+def _metric_type(key: str) -> pa.DataType:
+    if key in RATIOS:
+        return pa.float64()
+    return {
+        "matching_exact": pa.bool_(),
+        "approximated": pa.list_(pa.int64()),
+        "skipped_open_maps": pa.list_(pa.string()),
+    }.get(key, pa.int64())
+
+
+_TEXT = pa.string()
+SCORES = pa.schema(
+    [("doc_id", _TEXT), ("suite", _TEXT), ("provider", _TEXT), ("status", _TEXT)]
+    + [(key, _metric_type(key)) for key in SCORE_KEYS]
+    + [(key, _TEXT) for key in ("run", "error", "scorer", "prediction_sha256", "gold_sha256", "schema_sha256")]
+)
+VERDICTS = pa.schema(
+    [
+        (key, _TEXT)
+        for key in (
+            "doc_id suite address path field gold_raw pred_raw gold_canon pred_canon verdict".split()
+        )
+    ]
+)
+_VERDICT_DICTIONARIES = ["doc_id", "suite", "field", "verdict"]
+RECEIPTS = pa.schema(
+    [
+        ("doc_id", _TEXT), ("error", _TEXT), ("error_type", _TEXT), ("retryable", pa.bool_()),
+        ("prediction_sha256", _TEXT), ("prediction_bytes", pa.int64()), ("schema_sha256", _TEXT), ("doc_sha256", _TEXT),
+        ("doc_size", pa.int64()), ("doc_stamp", _TEXT), ("usd", pa.float64()), ("credits", pa.float64()),
+        ("tokens_in", pa.int64()), ("tokens_out", pa.int64()), ("wall_s", pa.float64()), ("attempts", pa.int64()),
+    ]
+)  # fmt: skip
+STAMP = b"oeb.stamp"
+TABLE_FORMAT = "1"  # goes into the stamp: parts of another format are made again
+
+
+def parquet(table: pa.Table, stamp: str | None = None, dictionaries: Sequence[str] | bool = False) -> bytes:
+    """A table as Parquet: zstd, one row group, ``stamp`` in its metadata."""
+    if stamp is not None:
+        table = table.replace_schema_metadata({STAMP: stamp.encode()})
+    sink = io.BytesIO()
+    pq.write_table(
+        table, sink, compression="zstd", use_dictionary=list(dictionaries) if dictionaries else False,
+        row_group_size=max(1, table.num_rows), write_statistics=True,
+    )  # fmt: skip
+    return sink.getvalue()
+
+
+def stamp_of(data: bytes) -> str | None:
+    """The stamp of a part, or None if it has none or is no Parquet."""
+    try:
+        metadata = pq.read_schema(io.BytesIO(data)).metadata
+    except (pa.ArrowInvalid, OSError):
+        return None
+    return metadata[STAMP].decode() if metadata and STAMP in metadata else None
+
+
+def part_stamp(scorer: str, items: Iterable[ScoreItem], gold_sha256: dict[str, str]) -> str:
+    """What a part was made from: the scorer with its version, and every document's digests."""
+    lines = [f"{TABLE_FORMAT} {scorer}"]
+    for item in items:
+        made_from = item.prediction_sha256 or f"error {item.error}"
+        schema = hashlib.sha256(item.schema.encode("utf-8", "surrogatepass")).hexdigest()
+        lines.append(json.dumps([item.doc_id, made_from, gold_sha256[item.doc_id], schema]))
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def score_part(rows: list[dict[str, Any]], stamp: str) -> bytes:
+    """Score rows, in the order given, as a part."""
+    table = pa.Table.from_pylist([{key: _stored(value) for key, value in row.items()} for row in rows], SCORES)
+    return parquet(table, stamp, ["suite", "provider", "status", "run", "error", "scorer"])
+
+
+def _stored(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    return [_stored(member) for member in value] if isinstance(value, list) else value
+
+
+def verdict_part(scored: Iterable[tuple[str, str, Scored]], stamp: str) -> bytes:
+    """Verdicts of (doc_id, suite, Scored), in the order given, as a part."""
+    tables = [verdict_table(doc_id, suite, one) for doc_id, suite, one in scored]
+    table = pa.concat_tables(tables) if tables else VERDICTS.empty_table()
+    return parquet(table.combine_chunks(), stamp, _VERDICT_DICTIONARIES)
+
+
+def verdict_table(doc_id: str, suite: str, scored: Scored) -> pa.Table:
+    """One document's verdicts as an Arrow table of schema VERDICTS."""
+    columns, skipped = scored.columns, len(scored.open_maps)
+    texts = Written(scored)
+    count = skipped + len(columns)
+    none: list[str | None] = [None] * skipped
+    keys = [printable(key) for key in scored.keys] if columns.kind else []
+    arrays = {
+        "doc_id": pa.repeat(pa.scalar(printable(doc_id)), count),
+        "suite": pa.repeat(pa.scalar(printable(suite)), count),
+        "address": pa.array(texts.address, _TEXT),
+        "path": pa.array(texts.path, _TEXT),
+        "field": pa.array(texts.field, _TEXT),
+        "gold_raw": pa.array(none + _raws(columns.gold_raw, columns.gold), _TEXT),
+        "pred_raw": pa.array(none + _raws(columns.pred_raw, columns.pred), _TEXT),
+        "gold_canon": pa.array(none + [keys[number] if number else None for number in columns.gold], _TEXT),
+        "pred_canon": pa.array(none + [keys[number] if number else None for number in columns.pred], _TEXT),
+        "verdict": pa.array([KINDS[SKIPPED]] * skipped + [KINDS[kind] for kind in columns.kind], _TEXT),
+    }
+    return pa.table(arrays, schema=VERDICTS)
+
+
+def _raws(values: list[Any], present: list[int]) -> list[str | None]:
+    known: dict[str, str] = {}
+    texts: list[str | None] = []
+    for value, here in zip(values, present, strict=True):
+        if not here:
+            texts.append(None)
+        elif type(value) is str:
+            text = known.get(value)
+            if text is None:
+                text = known[value] = raw_json(value)
+            texts.append(text)
+        else:
+            texts.append(raw_json(value))
+    return texts
+
+
+# --- receipts -----------------------------------------------------------------------------------------------------
+
+_RECEIPT_FIELDS = [field.name for field in fields(Receipt)]
+
+
+def receipts_table(receipts: Iterable[Receipt]) -> bytes:
+    """Receipts as one Parquet file, sorted by doc_id."""
+    rows = sorted((asdict(receipt) for receipt in receipts), key=lambda row: row["doc_id"])
+    for row in rows:
+        row["error"] = printable(row["error"]) if row["error"] else row["error"]
+    return parquet(pa.Table.from_pylist(rows, RECEIPTS), None, ["error", "error_type"])
+
+
+def read_receipts(data: bytes) -> list[Receipt]:
+    """The receipts of one file; none if it is damaged, since they can be made again from the records."""
+    try:
+        table = pq.read_table(io.BytesIO(data), schema=RECEIPTS)
+    except (pa.ArrowInvalid, OSError):
+        return []
+    return [Receipt(**{name: row[name] for name in _RECEIPT_FIELDS}) for row in table.to_pylist()]
+
+
+DIGESTS = pa.schema([("address", _TEXT), ("size", pa.int64()), ("stamp", _TEXT), ("sha256", _TEXT)])
+
+
+def digests_table(known: dict[str, tuple[FileStamp, str]]) -> bytes:
+    """Digests of files with the size and stamp that they had, as a Parquet file."""
+    rows = [
+        {"address": printable(address), "size": stamp.size, "stamp": stamp.stamp, "sha256": sha256}
+        for address, (stamp, sha256) in sorted(known.items())
+    ]
+    return parquet(pa.Table.from_pylist(rows, DIGESTS))
+
+
+def read_digests(data: bytes) -> dict[str, tuple[FileStamp, str]]:
+    """What `digests_table` wrote; nothing if it is damaged, since digests can be made again."""
+    try:
+        rows = pq.read_table(io.BytesIO(data), schema=DIGESTS).to_pylist()
+    except (pa.ArrowInvalid, OSError):
+        return {}
+    return {row["address"]: (FileStamp(row["size"], row["stamp"]), row["sha256"]) for row in rows}
+
+
+# --- reading what was written -------------------------------------------------------------------------------------
+
+
+def read_parts(addresses: Sequence[str], schema: pa.Schema) -> pa.Table:
+    """Parts of one table, concatenated in the order given."""
+    with ThreadPoolExecutor(8) as threads:
+        tables = [pq.read_table(io.BytesIO(data), schema=schema) for data in threads.map(storage.read, addresses)]
+    return pa.concat_tables(tables).replace_schema_metadata(None) if tables else schema.empty_table()
