@@ -17,7 +17,9 @@ from . import __version__
 from .errors import OebError, RequestError
 from .jsontext import printable_json, read_json
 
-EPILOG = "exit codes: 0 done, 1 all documents of a run failed or declined, 2 request, 3 account, 5 storage, 130/143 stopped"
+EPILOG = (
+    "exit codes: 0 done, 1 all documents of a run failed or declined, 2 request, 3 account, 5 storage, 130/143 stopped"
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,7 +56,11 @@ def _parser() -> argparse.ArgumentParser:
 
 def _command(commands: Any, name: str, help: str, example: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=help, description=help, epilog=f"example:\n  {example}", formatter_class=argparse.RawDescriptionHelpFormatter
+        name,
+        help=help,
+        description=help,
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     return parser
 
@@ -70,7 +76,9 @@ def _add_score(commands: Any) -> None:
     parser.add_argument("--pred", required=True, metavar="FILE", help="the prediction")
     parser.add_argument("--gt", required=True, metavar="FILE", help="the gold document")
     parser.add_argument("--schema", required=True, metavar="FILE", help="the JSON Schema both answer to")
-    parser.add_argument("--order-matters", nargs="*", default=[], metavar="ARRAY", help="arrays whose order counts, such as steps")
+    parser.add_argument(
+        "--order-matters", nargs="*", default=[], metavar="ARRAY", help="arrays whose order counts, such as steps"
+    )
     parser.add_argument("--verdicts", action="store_true", help="also what happened at every address")
     parser.set_defaults(command=_score)
 
@@ -78,9 +86,9 @@ def _add_score(commands: Any) -> None:
 def _score(given: argparse.Namespace) -> int:
     from .scoring.field_matching import score
 
-    documents = [_json_file(path) for path in (given.pred, given.gt, given.schema)]
+    pred, gold, schema = (_json_file(path) for path in (given.pred, given.gt, given.schema))
     try:
-        result = score(*documents, order_matters=given.order_matters, verdicts=given.verdicts)
+        result = score(pred, gold, schema, order_matters=given.order_matters, verdicts=given.verdicts)
     except (TypeError, ValueError) as error:
         raise RequestError(str(error)) from error
     if given.verdicts:
@@ -108,7 +116,7 @@ def _print_json(value: Any) -> None:
 
 def _add_benchmark(commands: Any) -> None:
     parser = _command(
-        commands, "benchmark", "Predict a corpus with every provider and option set, and score it. Resumes what is there.",
+        commands, "benchmark", "Predict a corpus with every provider and option set, and score it; resumes.",
         "oeb benchmark --providers pdftext --out runs/ --limit 4",
     )  # fmt: skip
     parser.add_argument("--providers", nargs="+", metavar="NAME", help="providers to run; see oeb providers")
@@ -192,7 +200,7 @@ def run_and_print(job: Any, *, dry_run: bool = False) -> int:
     from rich.console import Console
 
     from . import progress, run
-    from .signals import interrupts_raise
+    from .signals import noted_interrupts
 
     plan = run.plan_job(job)
     screen = progress.Screen()
@@ -210,12 +218,12 @@ def run_and_print(job: Any, *, dry_run: bool = False) -> int:
     cluster = run.start_cluster(job)
     states: list[run.RunState] = []
     try:
-        with interrupts_raise(), screen:
-            summaries = run.execute(plan, cluster, progress.Recorder(screen, states))
+        with noted_interrupts() as interrupts, screen:
+            summaries = run.execute(plan, cluster, progress.Recorder(screen, states), interrupts)
     except run.Stopped as stopped:
         screen.note(progress.last_line(states, screen.elapsed()))
         screen.note("stopped; the same command goes on where this ended")
-        raise SystemExit(stopped.exit_code) from None
+        return stopped.exit_code
     finally:
         cluster.close()
     wide = None if sys.stdout.isatty() else 200  # a pipe has no width to fit
@@ -256,14 +264,19 @@ def _providers(given: argparse.Namespace) -> int:
         values = {} if required or fields is options else settings_for(given.name)
         for field in rows:
             default = "(must be given)" if field.name in required else repr(values.get(field.name, field.default))
-            more = [field.metadata.get("help", ""), *(["one of " + ", ".join(field.metadata["choices"])] if field.metadata.get("choices") else [])]
+            more = [
+                field.metadata.get("help", ""),
+                *(["one of " + ", ".join(field.metadata["choices"])] if field.metadata.get("choices") else []),
+            ]
             unit = f" {field.metadata['unit']}" if field.metadata.get("unit") else ""
             print(f"  {field.name} = {default}{unit}  {'; '.join(more)}")
     return 0
 
 
 def _add_corpus(commands: Any) -> None:
-    parser = _command(commands, "corpus", "Look at a corpus before anything is paid for.", "oeb corpus check my/manifest.parquet")
+    parser = _command(
+        commands, "corpus", "Look at a corpus before anything is paid for.", "oeb corpus check my/manifest.parquet"
+    )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     check = _command(actions, "check", "All faults of a manifest, and what its golds say that their schemas do not.",
                      "oeb corpus check my/manifest.parquet --data-root my/")  # fmt: skip

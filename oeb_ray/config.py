@@ -6,7 +6,6 @@ part of a config: providers read them from the environment.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +17,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from .errors import RequestError, refused
+from .errors import RequestError, refused, suggestion
 from .storage import protocol_of
 
 RETRY = ("", "transient", "all")
@@ -74,19 +73,18 @@ def composed(overrides: Sequence[str], config_dir: str | None = None) -> DictCon
 
 def _hydra_message(error: Exception, overrides: Sequence[str]) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    text = f"the configuration is refused: {' '.join(lines[:3]) or type(error).__name__}"
+    said = [f"the configuration is refused: {' '.join(lines[:3]) or type(error).__name__}"]
     for override in overrides:
         key, _, value = override.partition("=")
-        if key.lstrip("+~") in GROUPS:
-            known = sorted(path.stem for path in (conf_dir() / key.lstrip("+~")).glob("*.yaml"))
-            for name in value.strip("[]").split(","):
-                name = name.strip(" '\"")
-                if name and name not in known:
-                    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-                    text += f"\n  {key}={name}: " + (f"did you mean {near[0]}? " if near else "") + f"known: {', '.join(known)}"
-            if "," in value and "[" not in value:
-                text += f"\n  several of a group are written {key}=[{value}], in quotes for the shell"
-    return text
+        group = key.lstrip("+~")
+        if group not in GROUPS:
+            continue
+        known = sorted(path.stem for path in (conf_dir() / group).glob("*.yaml"))
+        names = [word.strip(" '\"") for word in value.strip("[]").split(",")]
+        said.extend(f"{group}={name}: {suggestion(name, known)}" for name in names if name and name not in known)
+        if "," in value and "[" not in value:
+            said.append(f"several of a group are written {group}=[{value}], in quotes for the shell")
+    return "\n  ".join(said)
 
 
 def read_job(config: DictConfig, values: Mapping[str, Any] | None = None) -> Job:
@@ -127,7 +125,9 @@ def read_job(config: DictConfig, values: Mapping[str, Any] | None = None) -> Job
     if job.retry_failed not in RETRY:
         problems.append(f"retry_failed={job.retry_failed!r}: must be one of {', '.join(map(repr, RETRY))}")
     if job.cluster.get("kind") != "inline" and isinstance(job.out, str) and protocol_of(job.out) == "memory":
-        problems.append(f"storage.root={job.out}: memory is seen by one process only; use cluster=inline or another place")
+        problems.append(
+            f"storage.root={job.out}: memory is seen by one process only; use cluster=inline or another place"
+        )
     if problems:
         raise refused("the configuration is refused", dict.fromkeys(problems))
     return job
@@ -136,7 +136,7 @@ def read_job(config: DictConfig, values: Mapping[str, Any] | None = None) -> Job
 def _plain(config: DictConfig, prefix: str, problems: list[str]) -> dict[str, Any]:
     """The config as plain values; ``???`` in a provider's entry means its own default and is left out."""
     plain: dict[str, Any] = {}
-    for key in config:
+    for key in map(str, config):
         full = f"{prefix}{key}"
         if OmegaConf.is_missing(config, key):
             if not full.startswith("providers."):
@@ -148,9 +148,9 @@ def _plain(config: DictConfig, prefix: str, problems: list[str]) -> dict[str, An
             problems.append(f"{full}: {str(error).splitlines()[0]}")
             continue
         if isinstance(value, DictConfig):
-            plain[str(key)] = _plain(value, f"{full}.", problems)
+            plain[key] = _plain(value, f"{full}.", problems)
         else:
-            plain[str(key)] = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
+            plain[key] = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
     return plain
 
 
@@ -159,7 +159,9 @@ def _put(plain: dict[str, Any], key: str, value: Any, problems: list[str]) -> No
     node = plain
     for part in parents:
         if part not in node and parents[0] == "providers":
-            problems.append(f"options for {part!r}, which is not among the providers to run: {', '.join(node) or '(none)'}")
+            problems.append(
+                f"options for {part!r}, which is not among the providers to run: {', '.join(node) or '(none)'}"
+            )
             return
         node = node.setdefault(part, {})
     node[last] = value

@@ -7,6 +7,7 @@ the machine, the storage or a bug of ours. All survive pickling, since they cros
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 from typing import Any
 
@@ -80,3 +81,11 @@ def refused(title: str, problems: Iterable[str], kind: type[RequestError] = Requ
     if len(listed) == 1:
         return kind(f"{title}: {listed[0]}")
     return kind(f"{title}: {len(listed)} problems\n" + "\n".join(f"  {problem}" for problem in listed))
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """What to write instead of an unknown name: ``did you mean datalab? known: azure-cu, datalab``."""
+    listed = list(known)
+    near = difflib.get_close_matches(name.lower(), listed, n=1, cutoff=0.5)
+    every = f"known: {', '.join(listed) or '(none)'}"
+    return f"did you mean {near[0]}? {every}" if near else every

@@ -40,7 +40,9 @@ def run_jobs(configs: list[DictConfig]) -> int:
         return 0
     try:
         if len(configs) > 1:
-            raise RequestError("-m with several jobs cannot run yet; give options=[...] or grid={...} of a provider instead")
+            raise RequestError(
+                "-m with several jobs cannot run yet; give options=[...] or grid={...} of a provider instead"
+            )
         return run_and_print(read_job(configs[0]))
     except OebError as error:
         print(f"oeb: {error}", file=sys.stderr)

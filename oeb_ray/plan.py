@@ -119,7 +119,9 @@ def expand(providers: Mapping[str, Mapping[str, Any]], timeout: float) -> tuple[
             warnings.extend(choice_warnings(kind, settings, prefix))
             run = Run(name_of(name, settings), name, settings, {"timeout_s": timeout, **options})
             if len(run.name) > LONGEST_NAME:
-                problems.append(f"{prefix}: the run's name has {len(run.name)} characters, at most {LONGEST_NAME} can be stored")
+                problems.append(
+                    f"{prefix}: the run's name has {len(run.name)} characters, at most {LONGEST_NAME} can be stored"
+                )
             runs.setdefault(run.name, run)
     if not providers:
         problems.append("no provider is chosen; give one with provider=[...] or --providers")
@@ -138,7 +140,9 @@ def _option_sets(options: Any, grid: Any, prefix: str, problems: list[str]) -> I
     combined: list[dict[str, Any]] = [{}]
     if grid:
         if not isinstance(grid, Mapping) or not all(isinstance(values, list) and values for values in grid.values()):
-            problems.append(f"{prefix}.grid={grid!r}: wants lists of values that are not empty, such as {{mode: [fast, accurate]}}")
+            problems.append(
+                f"{prefix}.grid={grid!r}: wants lists of values that are not empty, such as {{mode: [fast, accurate]}}"
+            )
             return
         combined = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     for given in listed:
@@ -235,9 +239,9 @@ def _stale(doc: Doc, receipt: Receipt, stamp: FileStamp | None) -> str:
     """Why a prediction answers another question than the corpus now asks; empty if it does not."""
     if receipt.schema_sha256 != digest(doc.schema.encode("utf-8", "surrogatepass")):
         return "its schema has changed"
-    if receipt.doc_sha256 and stamp is not None and stamp != (receipt.doc_size, receipt.doc_stamp):
-        if stamp.size != receipt.doc_size or digest(storage.read(doc.doc_path)) != receipt.doc_sha256:
-            return "its document has changed"
+    touched = receipt.doc_sha256 and stamp is not None and stamp != (receipt.doc_size, receipt.doc_stamp)
+    if touched and digest(storage.read(doc.doc_path)) != receipt.doc_sha256:
+        return "its document has changed"
     return ""
 
 

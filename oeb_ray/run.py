@@ -12,7 +12,8 @@ import math
 import time
 import uuid
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -21,12 +22,13 @@ from .cluster.contract import Cluster, Graded, Lost, Predicted
 from .config import Job
 from .corpus.manifest import Corpus, load
 from .errors import InternalError, OebError, RequestError
-from .jsontext import line, pretty
+from .jsontext import pretty
 from .plan import Plan, RunPlan, Selection, expand, make_plan, read_receipt, settings_file
-from .records import FileStamp, PartReceipt, PartTask, PredictBatch, Receipt
+from .records import PartReceipt, PartTask, PredictBatch, Receipt
 from .scoring.field_matching.scorer import NAME
-from .scoring.field_matching.summarize import summarize
-from .tables import SCORE_KEYS, SCORES, read_parts, receipts_table
+from .signals import Interrupts
+from .summaries import write_summaries
+from .tables import receipts_table
 
 BATCH = 32  # documents of a free provider in one task
 ATTEMPTS = 3  # of work whose worker is lost
@@ -37,7 +39,9 @@ GRACE_SECONDS = 120.0  # for calls in flight after a first interrupt
 class Stopped(OebError):
     """The job was interrupted; what is recorded stays, and the same command goes on."""
 
-    exit_code = 130
+    def __init__(self, message: str, exit_code: int = 130) -> None:
+        super().__init__(message, exit_code)
+        self.exit_code = exit_code
 
 
 class Progress(Protocol):
@@ -109,7 +113,9 @@ def start_cluster(job: Job) -> Cluster:
     return RayCluster(job.cluster.get("address") if kind == "existing" else None, job.cluster.get("cpus"))
 
 
-def execute(plan: Plan, cluster: Cluster, progress: Progress) -> dict[str, dict[str, Any]]:
+def execute(
+    plan: Plan, cluster: Cluster, progress: Progress, interrupts: Interrupts | None = None
+) -> dict[str, dict[str, Any]]:
     """Does all that the plan says, and returns the summaries by run.
 
     Raises:
@@ -117,14 +123,12 @@ def execute(plan: Plan, cluster: Cluster, progress: Progress) -> dict[str, dict[
         StorageError, InternalError: what stopped everything.
         Stopped: interrupted; calls in flight were recorded.
     """
-    driver = _Driver(plan, cluster, progress)
+    driver = _Driver(plan, cluster, progress, interrupts or Interrupts())
     try:
         driver.go()
-    except KeyboardInterrupt as interrupt:
+    except (Stopped, KeyboardInterrupt) as stopped:
         driver.stop()
-        stopped = Stopped(str(interrupt) or "interrupted")
-        stopped.exit_code = getattr(interrupt, "exit_code", 130)
-        raise stopped from None
+        raise stopped if isinstance(stopped, Stopped) else Stopped("interrupted") from None
     except BaseException:
         driver.flush_all()
         raise
@@ -135,8 +139,8 @@ def execute(plan: Plan, cluster: Cluster, progress: Progress) -> dict[str, dict[
 
 
 class _Driver:
-    def __init__(self, plan: Plan, cluster: Cluster, progress: Progress) -> None:
-        self.plan, self.cluster, self.progress = plan, cluster, progress
+    def __init__(self, plan: Plan, cluster: Cluster, progress: Progress, interrupts: Interrupts) -> None:
+        self.plan, self.cluster, self.progress, self.interrupts = plan, cluster, progress, interrupts
         self.ready: list[tuple[float, int, PartTask]] = []  # a heap, dearest first
         self.order = itertools.count()
         self.predicting = self.scoring = 0
@@ -163,7 +167,10 @@ class _Driver:
 
     def go(self) -> None:
         for state in self.states:
-            storage.create(storage.join(self.plan.out, state.name, "settings.json"), pretty(settings_file(state.plan.run, self.plan.corpus)))
+            storage.create(
+                storage.join(self.plan.out, state.name, "settings.json"),
+                pretty(settings_file(state.plan.run, self.plan.corpus)),
+            )
             self.cluster.pool(state.plan.run.provider, self.cluster.slots)
             recorded = {home for home in self.plan.members if self.plan.recorded(state.plan, home)}
             for home in recorded - state.plan.current:
@@ -178,6 +185,8 @@ class _Driver:
             self._flush(FLUSH_SECONDS)
             self._finish_ended()
             self.progress.update(self.states)
+            if self.interrupts.exit_code:
+                raise Stopped("interrupted", self.interrupts.exit_code)
         self.progress.update(self.states, force=True)
 
     def _fill(self) -> None:
@@ -196,7 +205,7 @@ class _Driver:
         made, corpus = state.plan, self.plan.corpus
         share = math.ceil(sum(len(other.queue) for other in self.states) / (4 * self.cluster.slots))
         again = state.queue[0] in made.again
-        positions = []
+        positions: list[int] = []
         while state.queue and len(positions) < min(BATCH, share) and (state.queue[0] in made.again) == again:
             positions.append(state.queue.popleft())
         batch = PredictBatch(self.plan.out, made.run, tuple(corpus.doc(position) for position in positions), again)
@@ -258,7 +267,9 @@ class _Driver:
         items = tuple(self.plan.item(state.plan, position) for position in positions)
         cost = float(sum(self.plan.corpus.stamps[item.gt_path].size for item in items))
         cost += sum(state.plan.receipts[item.doc_id].prediction_bytes for item in items)
-        task = PartTask(self.plan.out, state.plan.run, NAME, home.suite, home.part, items, self.plan.selection.verdicts, cost)
+        task = PartTask(
+            self.plan.out, state.plan.run, NAME, home.suite, home.part, items, self.plan.selection.verdicts, cost
+        )
         heapq.heappush(self.ready, (-cost, next(self.order), task))
 
     def _take_graded(self, ended: Graded) -> None:
@@ -333,7 +344,7 @@ class _Driver:
         self._merge_receipts(state)
         plan.golds.save()
         state.seconds = time.monotonic() - state.started
-        state.summary = write_summary(plan.out, made, expected)
+        state.summary = write_summaries(plan.out, made.run, expected, made.receipts.values())
 
     def _flush(self, age: float) -> None:
         now = time.monotonic()
@@ -346,7 +357,7 @@ class _Driver:
                 state.flushed = now
 
     def _merge_receipts(self, state: RunState) -> None:
-        """All receipts into one file; the others' are removed after, since a receipt may be there twice but not never."""
+        """All receipts into one file, then the others go: a receipt may be there twice for a while, but never not."""
         folder = storage.join(self.plan.out, state.name, layout.RECEIPTS)
         there = storage.listed(folder)
         if not state.fresh and len(there) == 1:
@@ -359,10 +370,8 @@ class _Driver:
 
     def flush_all(self) -> None:
         """Writes the receipts that are not yet written, as far as storage lets it."""
-        try:
+        with suppress(OebError):  # they are made again from the records
             self._flush(0)
-        except OebError:
-            pass  # they are made again from the records
 
     def stop(self) -> None:
         """Sends nothing more and waits for what is in flight, for `GRACE_SECONDS` at most or a second interrupt."""
@@ -371,59 +380,9 @@ class _Driver:
         self.ready.clear()
         until = time.monotonic() + GRACE_SECONDS
         try:
-            while self.predicting and time.monotonic() < until:
+            while self.cluster.under_way and time.monotonic() < until:
                 for ended in self.cluster.wait(0.5):
                     if isinstance(ended, Predicted):
-                        self.predicting -= 1
-                        for receipt in ended.receipts:
-                            self.by_name[ended.batch.run.name].fresh.append(receipt)
-                    elif isinstance(ended, Lost):
-                        self.predicting -= isinstance(ended.work, PredictBatch)
+                        self.by_name[ended.batch.run.name].fresh.extend(ended.receipts)
         finally:
             self.flush_all()
-
-
-# --- what is derived from the parts -------------------------------------------------------------------------------
-
-
-def write_summary(out: str, made: RunPlan, homes: set[layout.Home]) -> dict[str, Any]:
-    """Writes scores.jsonl, summary.json and usage.json of a Run from its parts and receipts; returns the summary."""
-    run = made.run
-    rows = list(score_rows(out, run.name, homes))
-    storage.put(storage.join(out, run.name, "scores.jsonl"), "".join(line(row) + "\n" for row in rows).encode())
-    summary = {"run": run.name, "provider": run.provider, "settings": run.settings, **summarize(rows)}
-    storage.put(storage.join(out, run.name, "usage.json"), pretty(usage(made.receipts.values())))
-    storage.put(storage.join(out, run.name, "summary.json"), pretty(summary))
-    return summary
-
-
-def score_rows(out: str, run: str, homes: set[layout.Home]) -> Iterator[dict[str, Any]]:
-    """The rows of a Run as scores.jsonl has them, sorted by suite and doc_id."""
-    table = read_parts([layout.part(out, run, layout.SCORES, home) for home in sorted(homes)], SCORES)
-    for row in table.sort_by([("suite", "ascending"), ("doc_id", "ascending")]).to_pylist():
-        keys = ("doc_id", "suite", "provider", "status", *(SCORE_KEYS if row["status"] == "scored" else ("error",)))
-        yield {key: row[key] for key in keys}
-
-
-def usage(receipts: Any) -> dict[str, Any]:
-    """What a Run used: documents, attempts, seconds, and money where the vendor stated it."""
-    listed: list[Receipt] = sorted(receipts, key=lambda receipt: receipt.doc_id)
-
-    def total(values: list[Any]) -> float | None:
-        stated = [value for value in values if value is not None]
-        return math.fsum(stated) if stated else None
-
-    return {
-        "documents": len(listed),
-        "failed": sum(receipt.error is not None for receipt in listed),
-        "attempts": sum(receipt.attempts for receipt in listed),
-        "usd": total([receipt.usd for receipt in listed]),
-        "usd_unknown": sum(receipt.usd is None for receipt in listed),
-        "credits": total([receipt.credits for receipt in listed]),
-        "tokens_in": total([receipt.tokens_in for receipt in listed]),
-        "tokens_out": total([receipt.tokens_out for receipt in listed]),
-        "wall_s": total([receipt.wall_s for receipt in listed]),
-    }
-
-
-__all__ = ["FileStamp", "Progress", "RunState", "Stopped", "execute", "load_corpus", "plan_job", "start_cluster"]

@@ -1,4 +1,8 @@
-"""Interrupts: SIGINT, SIGTERM and SIGHUP become one exception in the main thread, a second one ends at once."""
+"""Interrupts as something to ask for: the first SIGINT, SIGTERM or SIGHUP is noted, a second ends the process.
+
+Raised in the middle of a write or of an event loop an interrupt would lose what is in flight; asked for between two
+steps of the driver it loses nothing.
+"""
 
 from __future__ import annotations
 
@@ -12,35 +16,32 @@ from types import FrameType
 EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
-class Interrupt(KeyboardInterrupt):
-    """Carries the signal's name and exit code."""
+class Interrupts:
+    """``exit_code`` is that of the signal that came, or 0 while none has."""
 
-    def __init__(self, name: str, exit_code: int) -> None:
-        super().__init__(name)
-        self.exit_code = exit_code
+    exit_code = 0
 
 
 @contextmanager
-def interrupts_raise() -> Iterator[None]:
-    """While inside, the first signal raises Interrupt and a second ends the process.
+def noted_interrupts() -> Iterator[Interrupts]:
+    """While inside, signals are noted.
 
     To be entered after Ray has started: it would end the process on SIGTERM before any clean-up.
     """
+    noted = Interrupts()
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield noted
         return
-    seen = 0
 
     def handle(number: int, frame: FrameType | None) -> None:
-        nonlocal seen
-        seen += 1
-        if seen > 1:
-            os._exit(EXIT_CODES[signal.Signals(number)])
-        raise Interrupt(signal.Signals(number).name, EXIT_CODES[signal.Signals(number)])
+        code = EXIT_CODES[signal.Signals(number)]
+        if noted.exit_code:
+            os._exit(code)
+        noted.exit_code = code
 
     before = {number: signal.signal(number, handle) for number in EXIT_CODES}
     try:
-        yield
+        yield noted
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -42,7 +42,9 @@ def encode_id(doc_id: str) -> str:
     if encoded[0] == ".":
         encoded = "%2E" + encoded[1:]
     if len(encoded.encode()) > LONGEST_ID:
-        raise ValueError(f"the id {doc_id[:40]!r}... takes {len(encoded.encode())} bytes as a file name, at most {LONGEST_ID}")
+        raise ValueError(
+            f"the id {doc_id[:40]!r}... takes {len(encoded.encode())} bytes as a file name, at most {LONGEST_ID}"
+        )
     return encoded
 
 

@@ -47,12 +47,7 @@ SCORES = pa.schema(
     + [(key, _TEXT) for key in ("run", "error", "scorer", "prediction_sha256", "gold_sha256", "schema_sha256")]
 )
 VERDICTS = pa.schema(
-    [
-        (key, _TEXT)
-        for key in (
-            "doc_id suite address path field gold_raw pred_raw gold_canon pred_canon verdict".split()
-        )
-    ]
+    [(key, _TEXT) for key in "doc_id suite address path field gold_raw pred_raw gold_canon pred_canon verdict".split()]
 )
 _VERDICT_DICTIONARIES = ["doc_id", "suite", "field", "verdict"]
 RECEIPTS = pa.schema(
@@ -67,7 +62,7 @@ STAMP = b"oeb.stamp"
 TABLE_FORMAT = "1"  # goes into the stamp: parts of another format are made again
 
 
-def parquet(table: pa.Table, stamp: str | None = None, dictionaries: Sequence[str] | bool = False) -> bytes:
+def parquet(table: pa.Table, stamp: str | None = None, dictionaries: Sequence[str] = ()) -> bytes:
     """A table as Parquet: zstd, one row group, ``stamp`` in its metadata."""
     if stamp is not None:
         table = table.replace_schema_metadata({STAMP: stamp.encode()})

@@ -39,9 +39,12 @@ Ended = Predicted | Graded | Lost
 
 
 class Cluster(Protocol):
-    """See the module's text. ``slots``: how many things are worth doing at once."""
+    """See the module's text. ``slots``: how many things are worth doing at once; ``under_way``: how many are begun."""
 
     slots: int
+
+    @property
+    def under_way(self) -> int: ...
 
     def pool(self, provider: str, cap: int) -> None: ...
     def send(self, batch: PredictBatch) -> None: ...

@@ -17,6 +17,10 @@ class InlineCluster:
     def __init__(self) -> None:
         self._waiting: deque[PredictBatch | PartTask] = deque()
 
+    @property
+    def under_way(self) -> int:
+        return 0  # whatever is begun ends within `wait`
+
     def pool(self, provider: str, cap: int) -> None:
         """Nothing to announce: one thing is done at a time."""
 

@@ -58,6 +58,10 @@ class RayCluster:
         self._score = ray.remote(work.do_score).options(num_cpus=1, max_retries=0)
         self._pending: dict[ray.ObjectRef[Any], PredictBatch | PartTask] = {}
 
+    @property
+    def under_way(self) -> int:
+        return len(self._pending)
+
     def pool(self, provider: str, cap: int) -> None:
         """Free providers share the cluster's processors; nothing to announce."""
 

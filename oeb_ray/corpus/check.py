@@ -38,7 +38,9 @@ def gold_notes(doc_id: str, gold: Any, schema: dict[str, Any]) -> list[str]:
         f"gold of {doc_id!r}: {field}: {first[field]}" + (f" ({count} times)" if count > 1 else "")
         for field, count in times.items()
     ]
-    return [*notes[:SHOWN], f"gold of {doc_id!r}: and {len(notes) - SHOWN} more fields"] if len(notes) > SHOWN else notes
+    return (
+        [*notes[:SHOWN], f"gold of {doc_id!r}: and {len(notes) - SHOWN} more fields"] if len(notes) > SHOWN else notes
+    )
 
 
 def _invalid(gold: Any, schema: dict[str, Any]) -> Iterator[tuple[str, str]]:

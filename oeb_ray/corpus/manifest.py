@@ -169,7 +169,7 @@ def _is_text(kind: pa.DataType, *, binary: bool) -> bool:
 
 def _row_faults(table: pa.Table, root: str) -> list[str]:
     """Faults that the rows themselves show, each with row number (from 0), doc_id, what is wrong and the fix."""
-    faults = []
+    faults: list[str] = []
     columns = {name: table.column(name).to_pylist() for name in COLUMNS if name != "schema"}
     times = Counter(columns["doc_id"])
     first: dict[str, int] = {}
@@ -222,7 +222,9 @@ def _select(
     wanted_suites, wanted_ids = set(suites or of_suite), set(only or ids)
     rows = [row for row in range(len(ids)) if of_suite[row] in wanted_suites and ids[row] in wanted_ids]
     if not rows:
-        raise RequestError(f"the selection is empty: none of {sorted(wanted_ids)[:5]} is in suites {sorted(wanted_suites)}")
+        raise RequestError(
+            f"the selection is empty: none of {sorted(wanted_ids)[:5]} is in suites {sorted(wanted_suites)}"
+        )
     return tuple(rows[:limit] if limit else rows)
 
 

@@ -14,6 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ..errors import suggestion
+from ..storage import absolute
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -65,11 +68,21 @@ class NoOptions:
 
 
 def setting(
-    default: Any = dataclasses.MISSING, *, help: str, unit: str = "", choices: Iterable[str] = (), minimum: float | None = None
+    default: Any = dataclasses.MISSING,
+    *,
+    help: str,
+    unit: str = "",
+    choices: Iterable[str] = (),
+    minimum: float | None = None,
+    address: bool = False,
 ) -> Any:
-    """A field of a Settings or Options class. ``choices`` only warn, since vendors extend them."""
+    """A field of a Settings or Options class.
+
+    ``choices`` only warn, since vendors extend them. An ``address`` is made independent of the working folder.
+    """
     return dataclasses.field(
-        default=default, metadata={"help": help, "unit": unit, "choices": tuple(choices), "minimum": minimum}
+        default=default,
+        metadata={"help": help, "unit": unit, "choices": tuple(choices), "minimum": minimum, "address": address},
     )
 
 
@@ -81,30 +94,26 @@ def typed(kind: type[Any], given: Mapping[str, Any], prefix: str) -> tuple[dict[
     """
     fields = {field.name: field for field in dataclasses.fields(kind)}
     hints = typing.get_type_hints(kind)
-    values = {name: field.default for name, field in fields.items()}
+    values: dict[str, Any] = {name: field.default for name, field in fields.items()}
     problems = []
     for key, value in given.items():
         if key not in fields:
-            problems.append(f"{prefix}.{key}: no such setting; {_known(str(key), fields)}")
+            problems.append(f"{prefix}.{key}: no such setting; {suggestion(str(key), fields)}")
             continue
         try:
             values[key] = _coerced(value, hints[key], fields[key].metadata.get("minimum"))
         except TypeError as error:
             problems.append(f"{prefix}.{key}={value!r}: {error}")
+    for name, field in fields.items():
+        given_address = values[name]
+        if field.metadata.get("address") and isinstance(given_address, str) and given_address:
+            values[name] = absolute(given_address)
     problems.extend(
         f"{prefix}.{name}: must be given ({fields[name].metadata.get('help', '')})"
         for name, value in values.items()
         if value is dataclasses.MISSING
     )
     return values, problems
-
-
-def _known(key: str, fields: Mapping[str, Any]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(key.lower(), fields, n=1, cutoff=0.5)
-    known = ", ".join(fields) or "(none)"
-    return f"did you mean {near[0]}? known: {known}" if near else f"known: {known}"
 
 
 def _coerced(value: Any, hint: Any, minimum: float | None) -> Any:
@@ -132,8 +141,9 @@ def _named(value: Any) -> str:
 
 def choice_warnings(kind: type[Any], values: Mapping[str, Any], prefix: str) -> list[str]:
     """A line for each value that is not among the choices we know; the vendor may know more."""
-    return [
-        f"{prefix}.{field.name}={values[field.name]!r} is not one of {', '.join(field.metadata['choices'])}; sent as it is"
-        for field in dataclasses.fields(kind)
-        if field.metadata.get("choices") and values[field.name] not in field.metadata["choices"]
-    ]
+    lines = []
+    for field in dataclasses.fields(kind):
+        value, known = values[field.name], field.metadata.get("choices")
+        if known and value not in known:
+            lines.append(f"{prefix}.{field.name}={value!r} is not one of {', '.join(known)}; sent as it is")
+    return lines

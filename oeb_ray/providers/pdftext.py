@@ -16,7 +16,7 @@ from .textlayer import read_text_layer
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class PdfTextSettings:
     """No settings at all."""
 
 
@@ -26,14 +26,19 @@ class PdfText:
     name = "pdftext"
     paid = False
     reads_documents = True
-    Settings = Settings
+    Settings = PdfTextSettings
     Options = NoOptions
 
-    def prepare_schema(self, schema: dict[str, Any], settings: Settings) -> dict[str, Any]:
+    def prepare_schema(self, schema: dict[str, Any], settings: PdfTextSettings) -> dict[str, Any]:
         return schema
 
     async def extract(
-        self, document: Document, schema: dict[str, Any], settings: Settings, options: NoOptions, call: Call | None
+        self,
+        document: Document,
+        schema: dict[str, Any],
+        settings: PdfTextSettings,
+        options: NoOptions,
+        call: Call | None,
     ) -> Extraction:
         try:
             layer = read_text_layer(document.data, document.media_type)

@@ -102,7 +102,7 @@ def parse_number(text: str) -> float | int | None:
 
 def _glued(after: str) -> bool:
     """True when the digits are part of something else: a date, a code, a range."""
-    return after[:1] in ("/", ":") or after[:1] == "-" and after[1:2].isalnum() or after[:1] == "_"
+    return after[:1] in ("/", ":") or (after[:1] == "-" and after[1:2].isalnum()) or after[:1] == "_"
 
 
 def _digits_to_number(digits: str) -> float | int | None:

@@ -5,14 +5,13 @@ In: a provider's name and options as given. Out: its resolved settings, or every
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import RequestError, refused
+from ..errors import RequestError, refused, suggestion
 from . import pdftext, replay, vendors
 from .contract import Provider, typed
 
@@ -33,9 +32,7 @@ def settings_class(name: str) -> type[Any]:
         return OFFLINE[name].Settings
     if name in vendors.VENDORS:
         return vendors.VENDORS[name]
-    near = difflib.get_close_matches(name, ALL_PROVIDERS, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise RequestError(f"unknown provider {name!r}: {hint}known: {', '.join(ALL_PROVIDERS)}, or a model id org/model")
+    raise RequestError(f"unknown provider {name!r}: {suggestion(name, ALL_PROVIDERS)}, or a model id org/model")
 
 
 def find(name: str) -> Provider:
@@ -47,7 +44,9 @@ def find(name: str) -> Provider:
     settings_class(name)
     if name in OFFLINE:
         return OFFLINE[name]
-    raise RequestError(f"{name}: this version knows its settings but cannot call it yet; it can run {', '.join(OFFLINE)}")
+    raise RequestError(
+        f"{name}: this version knows its settings but cannot call it yet; it can run {', '.join(OFFLINE)}"
+    )
 
 
 def settings_for(name: str, options: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -18,17 +18,17 @@ from .contract import Call, Document, Extraction, setting
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ReplaySettings:
     system: str = setting(help="the folder of the predictions to serve")
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    folder: str = setting("predictions", help="where the systems' folders are: a path or URL")
+class ReplayOptions:
+    folder: str = setting("predictions", help="where the systems' folders are: a path or URL", address=True)
     latency: float = setting(0.0, help="mean of a seeded exponential wait per document", unit="s", minimum=0)
     failures: float = setting(0.0, help="share of documents that fail as a vendor would, seeded", minimum=0)
     seed: int = setting(0, help="of the dials")
-    tally: str = setting("", help="a folder to count servings in: one empty file each; none if empty")
+    tally: str = setting("", help="a folder to count servings in: one empty file each; none if empty", address=True)
 
 
 class Replay:
@@ -37,14 +37,19 @@ class Replay:
     name = "replay"
     paid = False
     reads_documents = False
-    Settings = Settings
-    Options = Options
+    Settings = ReplaySettings
+    Options = ReplayOptions
 
-    def prepare_schema(self, schema: dict[str, Any], settings: Settings) -> dict[str, Any]:
+    def prepare_schema(self, schema: dict[str, Any], settings: ReplaySettings) -> dict[str, Any]:
         return schema
 
     async def extract(
-        self, document: Document, schema: dict[str, Any], settings: Settings, options: Options, call: Call | None
+        self,
+        document: Document,
+        schema: dict[str, Any],
+        settings: ReplaySettings,
+        options: ReplayOptions,
+        call: Call | None,
     ) -> Extraction:
         dice = random.Random(f"{options.seed}/{settings.system}/{document.doc_id}")
         if options.latency:

@@ -11,8 +11,8 @@ import ctypes
 import threading
 from collections.abc import Iterator
 
-import pypdfium2  # type: ignore[import-untyped]
-import pypdfium2.raw as pdfium  # type: ignore[import-untyped]
+import pypdfium2
+import pypdfium2.raw as pdfium
 
 from .textlayer_tables import find_tables
 from .textlayer_types import MAX_PAGES, MAX_WORDS, Box, Line, Table, TextLayer, Word

@@ -241,7 +241,13 @@ def _clock_key(text: str, m: re.Match[str]) -> str | None:
         return _moment_by_strptime(text)
     try:
         when = datetime(
-            int(year), int(month), int(day), int(hour), int(minute), int(second or 0), int((fraction or "").ljust(6, "0"))
+            int(year),
+            int(month),
+            int(day),
+            int(hour),
+            int(minute),
+            int(second or 0),
+            int((fraction or "").ljust(6, "0")),
         )
     except ValueError:
         return None
@@ -274,9 +280,9 @@ def _moment_by_strptime(text: str) -> str | None:
 
 _FOOTNOTE = re.compile(r"\s*\[\s*(?:\d{1,2}|[a-z])\s*\]")
 _TYPOGRAPHY = str.maketrans(
-    {c: "'" for c in "\u2019\u2018\u2032"}
-    | {c: '"' for c in "\u201c\u201d\u201e\u2033"}
-    | {c: "-" for c in "\u2013\u2014\u2010\u2011\u2212\u2015"}
+    dict.fromkeys("’‘′", "'")
+    | dict.fromkeys("“”„″", '"')
+    | dict.fromkeys("–—‐‑−―", "-")
     | {"\u201a": ",", "\u2044": "/"}
 )
 _LIST_MARKER = re.compile("[\u2022\u2023\u25e6\u25aa\u25b6\u2219\u25cf\u25a0](?=\\s|$)")

@@ -63,7 +63,9 @@ def ordered_arrays(order_matters: Any, schema: dict[str, Any], documents: Iterab
         if not isinstance(name, str):
             raise TypeError(f"order_matters holds names of arrays, not {name!r}")
         if name not in known:
-            raise ValueError(f"order_matters names no array of the schema or the documents: {name!r}; known: {sorted(known)}")
+            raise ValueError(
+                f"order_matters names no array of the schema or the documents: {name!r}; known: {sorted(known)}"
+            )
         chosen_paths.add(known[name])
     return frozenset(chosen_paths)
 

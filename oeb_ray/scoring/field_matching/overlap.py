@@ -19,7 +19,9 @@ Block = NDArray[np.float32]
 
 BLOCK_CELLS = 4_000_000  # cells compared at once
 KEPT_CELLS = 64_000_000  # up to here the counts are kept between passes, above they are counted again
-_DENSE_SHARE = 50  # a token common to more than 1/50 of all pairs is multiplied out, a rarer one is counted pair by pair
+_DENSE_SHARE = (
+    50  # a token common to more than 1/50 of all pairs is multiplied out, a rarer one is counted pair by pair
+)
 
 
 class Tokens:

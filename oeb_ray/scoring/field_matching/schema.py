@@ -122,7 +122,20 @@ class Spot:
     ``items`` and ``children`` are grown on demand.
     """
 
-    __slots__ = ("children", "declared", "id", "items", "key", "names", "node", "open", "ordered", "parent", "slot", "trie")
+    __slots__ = (
+        "children",
+        "declared",
+        "id",
+        "items",
+        "key",
+        "names",
+        "node",
+        "open",
+        "ordered",
+        "parent",
+        "slot",
+        "trie",
+    )
 
     def __init__(self, trie: Trie, parent: Spot | None, key: str | None, node: Any, declared: bool) -> None:
         self.trie = trie

@@ -39,8 +39,8 @@ def score(pred: Any, gt: Any, schema: Any, order_matters: Any = (), verdicts: bo
         verdicts: also return ``verdicts``, one Verdict per address, in reading order. Changes no figure.
 
     Returns:
-        ``accuracy``, ``precision``, ``recall``, ``f1`` (ratios, 0 to 1), the counts of leaves behind them, rows, how the
-        arrays were solved, and the open maps left out.
+        ``accuracy``, ``precision``, ``recall``, ``f1`` (ratios, 0 to 1), the counts of leaves behind them, rows, how
+        the arrays were solved, and the open maps left out.
 
     Raises:
         TypeError: gold or schema of a wrong type, no schema, or order_matters that is no collection of texts.
@@ -76,16 +76,15 @@ def score_columns(pred: Any, gt: Any, schema: Any, order_matters: Any = (), verd
     schema = _checked(gt, schema, order_matters)
     gold_document = {} if gt is None else gt
     pred_document = pred or {}
-    ordered = ordered_arrays(order_matters, schema, _name_sources(pred_document, gold_document)) if order_matters else None
+    ordered = (
+        ordered_arrays(order_matters, schema, _name_sources(pred_document, gold_document)) if order_matters else None
+    )
     trie, words = Trie(schema, ordered or frozenset()), Vocabulary()
     gold_side = Walker(trie, words, sidecars=False, raws=verdicts)
     pred_side = Walker(trie, words, sidecars=True, raws=verdicts)
     gold, found = gold_side.read(gold_document), pred_side.read(pred_document)
     if ordered is None and (
-        not _is_empty_collection(order_matters)
-        or gold_side.empty_key
-        or pred_side.empty_key
-        or has_empty_key(schema)
+        not _is_empty_collection(order_matters) or gold_side.empty_key or pred_side.empty_key or has_empty_key(schema)
     ):
         ordered_arrays(order_matters, schema, _name_sources(pred_document, gold_document))
     alignment = Alignment(trie, words, found.leaves + 1, verdicts)

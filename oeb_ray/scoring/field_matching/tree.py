@@ -13,8 +13,8 @@ from .names import has_empty_key
 from .schema import SIDECARS, Spot, Trie
 
 ENVELOPE = frozenset(
-    "citations citation confidence score reasoning evidence provenance source sources page pages bbox span spans offset "
-    "offsets extraction_status status meta value".split()
+    "value citations citation confidence score reasoning evidence provenance source sources page pages bbox span "
+    "spans offset offsets extraction_status status meta".split()
 )
 Steps = tuple[tuple[str, Any], ...]  # an address: ("k", name) and ("i", number)
 

