@@ -1,1 +1,31 @@
+"""oeb_ray: send a corpus through every extraction vendor at every setting, and say value by value who read it right.
+
+The public names are loaded when first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .providers.registry import ALL_PROVIDERS, PROVIDERS, settings_for
+    from .scoring.field_matching import Verdict, canon_key, score
+
 __version__ = "0.1.0"
+__all__ = ["ALL_PROVIDERS", "PROVIDERS", "Verdict", "canon_key", "score", "settings_for"]
+
+_HOMES = {
+    "score": "scoring.field_matching",
+    "canon_key": "scoring.field_matching",
+    "Verdict": "scoring.field_matching",
+    "ALL_PROVIDERS": "providers.registry",
+    "PROVIDERS": "providers.registry",
+    "settings_for": "providers.registry",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'oeb_ray' has no attribute {name!r}")
+    return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)

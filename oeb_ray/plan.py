@@ -17,11 +17,11 @@ from .corpus.manifest import Corpus, digest
 from .errors import RequestError, refused
 from .grade import SCORER
 from .jsontext import read_json
-from .predict import receipt_of
 from .providers.contract import choice_warnings, typed
 from .providers.registry import find, name_of, resolved, run_name, settings_class
+from .receipts import stored_receipts
 from .records import Doc, FileStamp, Receipt, Run, ScoreItem
-from .tables import digests_table, part_stamp, read_digests, read_receipts, stamp_of
+from .tables import digests_table, part_stamp, read_digests, stamp_of
 
 __all__ = ["Plan", "RunPlan", "expand", "make_plan", "run_name"]
 
@@ -196,8 +196,11 @@ def _check_settings(out: str, run: Run, corpus: Corpus, problems: list[str]) -> 
     except ValueError as error:
         problems.append(f"{address} is no JSON ({error}); restore it or choose another output")
         return False
+    if not isinstance(found, dict):
+        problems.append(f"{address} holds no settings; restore it or choose another output")
+        return False
     for key, value in settings_file(run, corpus).items():
-        if isinstance(found, dict) and found.get(key) != value:
+        if found.get(key) != value:
             problems.append(
                 f"{run.name}: its settings.json says {key}={found.get(key)!r}, this job {value!r}; "
                 "choose another output, or ask for the same"
@@ -207,7 +210,7 @@ def _check_settings(out: str, run: Run, corpus: Corpus, problems: list[str]) -> 
 
 def _run_plan(plan: Plan, run: Run, new: bool) -> RunPlan:
     corpus, selection = plan.corpus, plan.selection
-    receipts = {} if new else _receipts(plan.out, run, set(corpus.ids))
+    receipts = {} if new else stored_receipts(plan.out, run.name, set(corpus.ids))
     made = RunPlan(run, receipts, [], set(), Counter(), [], set(), {}, new)
     for position in corpus.selected:
         doc = corpus.doc(position)
@@ -243,35 +246,6 @@ def _stale(doc: Doc, receipt: Receipt, stamp: FileStamp | None) -> str:
     if touched and digest(storage.read(doc.doc_path)) != receipt.doc_sha256:
         return "its document has changed"
     return ""
-
-
-def _receipts(out: str, run: Run, ids: set[str]) -> dict[str, Receipt]:
-    """Receipts of all recorded documents of the corpus: from the index, and from records that it lacks."""
-    found: dict[str, Receipt] = {}
-    folder = storage.join(out, run.name, layout.RECEIPTS)
-    for name in sorted(storage.listed(folder)):
-        try:
-            receipts = read_receipts(storage.read(storage.join(folder, name)))
-        except FileNotFoundError:  # another driver has just merged it
-            continue
-        found.update((receipt.doc_id, receipt) for receipt in receipts if receipt.doc_id in ids)
-    if len(found) < len(ids):
-        records = storage.join(out, run.name, "records")
-        for name in storage.listed(records):
-            doc_id = storage.decode_id(name.removesuffix(".json"))
-            if doc_id in ids and doc_id not in found:
-                receipt = read_receipt(storage.join(records, name))
-                if receipt is not None:
-                    found[doc_id] = receipt
-    return found
-
-
-def read_receipt(address: str) -> Receipt | None:
-    """The receipt of a stored record; None if it is gone or damaged, so that the document counts as not done."""
-    try:
-        return receipt_of(read_json(storage.read(address)))
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return None
 
 
 def _look_at_parts(plan: Plan, made: RunPlan) -> None:

@@ -23,7 +23,8 @@ from .config import Job
 from .corpus.manifest import Corpus, load
 from .errors import InternalError, OebError, RequestError
 from .jsontext import pretty
-from .plan import Plan, RunPlan, Selection, expand, make_plan, read_receipt, settings_file
+from .plan import Plan, RunPlan, Selection, expand, make_plan, settings_file
+from .receipts import read_receipt
 from .records import PartReceipt, PartTask, PredictBatch, Receipt
 from .scoring.field_matching.scorer import NAME
 from .signals import Interrupts

@@ -70,7 +70,10 @@ class Folder:
     TEMPORARY = ".tmp-"
 
     def read(self, path: str) -> bytes:
-        return Path(path).read_bytes()
+        try:
+            return Path(path).read_bytes()
+        except (IsADirectoryError, NotADirectoryError) as error:  # there is no such object
+            raise FileNotFoundError(errno.ENOENT, "not a file", path) from error
 
     def put(self, path: str, data: bytes) -> None:
         temporary = self._write(path, data)

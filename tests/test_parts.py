@@ -111,7 +111,9 @@ def test_documents_added_later_move_to_new_parts_and_leave_none_behind(tmp_path)
 
 def test_a_complete_run_has_nothing_to_do(small, tmp_path) -> None:
     class Counting(InlineCluster):
-        work: list[PredictBatch | PartTask] = []
+        def __init__(self) -> None:
+            super().__init__()
+            self.work: list[PredictBatch | PartTask] = []
 
         def send(self, batch: PredictBatch) -> None:
             self.work.append(batch)

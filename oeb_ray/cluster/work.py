@@ -19,6 +19,7 @@ from ..jsontext import pretty, read_json
 from ..predict import predict, receipt_of
 from ..providers.contract import Document
 from ..providers.registry import find
+from ..receipts import read_receipt
 from ..records import Doc, FileStamp, PartReceipt, PartTask, PredictBatch, Receipt, ScoreItem
 from ..scoring.field_matching.scorer import Scored
 from ..tables import part_stamp, score_part, verdict_part
@@ -63,7 +64,9 @@ async def _predict_one(batch: PredictBatch, doc: Doc) -> Receipt:
     if batch.again:
         storage.put(address, data)
     elif not storage.create(address, data):
-        return receipt_of(read_json(storage.read(address)))  # another driver was first
+        if first := read_receipt(address):
+            return first  # another driver was first
+        storage.put(address, data)  # what is there is no record
     return receipt_of(outcome.record)
 
 

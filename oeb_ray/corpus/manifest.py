@@ -133,9 +133,7 @@ def _read(address: str) -> pa.Table:
     try:
         data = storage.read(address)
     except FileNotFoundError:
-        raise RequestError(f"no manifest at {address}; give its path with --manifest or corpus.manifest=") from None
-    except IsADirectoryError:
-        raise RequestError(f"{address} is a folder; give the manifest file in it") from None
+        raise RequestError(f"no manifest file at {address}; give one with --manifest or corpus.manifest=") from None
     try:
         table = pq.read_table(io.BytesIO(data))
     except (pa.ArrowInvalid, OSError) as error:

@@ -1,0 +1,158 @@
+"""One contract over folders, memory and S3; and names that are patterns elsewhere."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from oeb_ray import storage
+from oeb_ray.errors import StorageError
+
+IDS = ["Form [A] 1040", "a*b", "q?.v2", "x::y", "a#b", "100%", "%41", "c{1,2}", "~user", "$HOME", "a&b", "semi;colon"]
+IDS += [
+    "back\\slash",
+    " lead",
+    "trail ",
+    "dot.",
+    "..hidden",
+    "con",
+    "a\u00a0b",
+    "\U0001f4c4 scan",
+    "new\nline",
+    "ä",
+    "A",
+]
+REFUSED = ["up/../down", "..", ".", "", "nul\0", "a/b", "x" * 300, "漢" * 100]
+
+
+@pytest.fixture(params=["folder", "memory", pytest.param("s3", marks=pytest.mark.s3)])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "folder":
+        return str(tmp_path / "place")
+    if request.param == "memory":
+        return f"memory://{tmp_path.name}"
+    return f"{request.getfixturevalue('s3')}/{tmp_path.name}"
+
+
+def test_what_is_put_is_read_listed_and_deleted(place: str) -> None:
+    one, other = storage.join(place, "a b", "x.json"), storage.join(place, "y")
+    storage.put(one, b"first")
+    storage.put(one, b"second, longer")
+    storage.put(other, b"")
+    assert storage.read(one) == b"second, longer"
+    assert {key: stamp.size for key, stamp in storage.listed(place).items()} == {"a b/x.json": 14, "y": 0}
+    assert storage.stat(one).size == 14
+    storage.delete(one)
+    storage.delete(one)
+    assert list(storage.listed(place)) == ["y"]
+    with pytest.raises(FileNotFoundError):
+        storage.read(one)
+
+
+def test_a_missing_folder_lists_nothing(place: str) -> None:
+    assert storage.listed(storage.join(place, "none")) == {}
+    assert storage.stat_many([storage.join(place, "none", str(n)) for n in range(10)]) == {}
+
+
+def test_a_create_has_one_winner(place: str) -> None:
+    address, won = storage.join(place, "claim"), []
+    data = [json.dumps({"token": number}).encode() for number in range(8)]
+    threads = [threading.Thread(target=lambda d=d: won.append(storage.create(address, d))) for d in data]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(won) == [False] * 7 + [True]
+    assert storage.read(address) in data
+    assert storage.create(address, storage.read(address) + b" ") is False
+
+
+def test_another_writers_objects_are_seen_at_once(place: str) -> None:
+    """BR-56: no listing of yesterday, no old length."""
+    storage.put(storage.join(place, "record"), b"a long answer")
+    before = storage.listed(place)
+    backend, path = storage.located(storage.join(place, "record"))
+    backend.put(path, b"short")
+    backend.put(f"{path}.2", b"new")
+    assert list(before) == ["record"]
+    assert sorted(storage.listed(place)) == ["record", "record.2"]
+    assert storage.read(storage.join(place, "record")) == b"short"
+
+
+@pytest.mark.parametrize("doc_id", IDS)
+def test_ids_are_encoded_without_loss(doc_id: str) -> None:
+    encoded = storage.encode_id(doc_id)
+    assert storage.decode_id(encoded) == doc_id
+    assert "/" not in encoded and not encoded.startswith(".") and encoded.isprintable()
+
+
+def test_no_two_ids_meet(place: str) -> None:
+    for doc_id in IDS:
+        storage.put(storage.join(place, f"{storage.encode_id(doc_id)}.json"), doc_id.encode())
+    found = storage.listed(place)
+    assert len(found) == len(IDS)
+    for name in found:
+        content = storage.read(storage.join(place, name)).decode()
+        assert storage.decode_id(name.removesuffix(".json")) == content
+
+
+@pytest.mark.parametrize("doc_id", REFUSED)
+def test_ids_that_are_no_path_component_are_refused(doc_id: str) -> None:
+    with pytest.raises(ValueError, match="id"):
+        storage.encode_id(doc_id)
+
+
+def test_a_read_only_target_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StorageError, match="cannot write"):
+        storage.put(str(tmp_path / "file" / "x"), b"data")
+
+
+def test_a_full_disk_leaves_no_half_of_an_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """BR-57: the old object or none, whatever happens in the middle of a write."""
+    target = tmp_path / "small" / "object"
+    storage.put(str(target), b"old")
+    with pytest.raises(StorageError, match="cannot write"), _limited_file_size(1000):
+        storage.put(str(target), b"x" * 5000)
+    assert target.read_bytes() == b"old"
+    assert [path.name for path in target.parent.iterdir()] == ["object"]
+
+
+class _limited_file_size:
+    """The kernel refuses longer files, as a full disk would: an error in the middle of the write."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __enter__(self) -> None:
+        import resource
+        import signal
+
+        self.before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        self.handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (self.size, self.before[1]))
+
+    def __exit__(self, *_: object) -> None:
+        import resource
+        import signal
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, self.before)
+        signal.signal(signal.SIGXFSZ, self.handler)
+
+
+def test_an_endpoint_that_does_not_answer_is_a_storage_error(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    storage._backend.cache_clear()
+    import s3fs
+
+    s3fs.S3FileSystem.clear_instance_cache()
+    try:
+        with pytest.raises(StorageError, match="cannot read s3://oeb/x"):
+            storage.read("s3://oeb/x")
+    finally:
+        storage._backend.cache_clear()
+        s3fs.S3FileSystem.clear_instance_cache()
