@@ -26,6 +26,8 @@ CONNECT_SECONDS = 60
 class RayCluster:
     """See contract.Cluster.
 
+    A Ray that this process has connected to already is used as it is, and left when we go.
+
     Args:
         address: of a running cluster; None starts a Ray of our own on loopback, which ends with `close`.
         cpus: processor slots of a Ray of our own; None for all of the machine.
@@ -35,8 +37,11 @@ class RayCluster:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False, "namespace": "oeb"}
+        self._ours = not ray.is_initialized()
         try:
-            if address:
+            if not self._ours:
+                pass  # a notebook or test that has connected already
+            elif address:
                 ray.init(address=address, **quiet)
             else:
                 # Linux gives every 127.x.y.z to loopback; 127.0.0.1 itself Ray would rewrite.
@@ -91,4 +96,5 @@ class RayCluster:
             return Lost(item, f"{type(error).__name__}: {str(error).splitlines()[0]}")
 
     def close(self) -> None:
-        ray.shutdown()
+        if self._ours:
+            ray.shutdown()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import pricing
-from .assign import Solution, best_assignment, best_pairing
+from .assign import Solution, best_assignment
 from .content import ContentOrder
 from .limits import GreedyNotes, Limits
 from .overlap import Floats
@@ -37,8 +37,8 @@ class Alignment:
         self.shared = self.matched = self.matched_rows = self.invented_item = self.fabricated = 0
         self.pairs: dict[int, Pairs] = {}
         view = View(trie)
-        self._prices, self._content = Prices(view, words, scale), ContentOrder(view, words)
         self._greedy = GreedyNotes(view, limits)
+        self._prices, self._content = Prices(view, words, scale, self._greedy), ContentOrder(view, words)
         self._slots = {spot.id for spot in trie.spots if spot.slot}
 
     @property
@@ -117,11 +117,9 @@ class Alignment:
             pairs = certain_pairs(worth)
             return pairs if pairs is not None else self._as_reference(left, right, dense(worth, len(left), len(right)))
         problem = ArrayPair(self._prices, left, right)
-        solution = best_pairing(problem)
+        solution = problem.solve()
         limit = REFERENCE_CELLS if problem.exact else REFERENCE_CELLS_NESTED
         if solution.unique or len(left) * len(right) > limit:
-            if not solution.optimal:
-                self.greedy.add(max(len(left), len(right)))
             return _as_pairs(solution)
         weights = problem.weights(np.arange(len(left)), np.arange(len(right)))
         return self._as_reference(left, right, weights)

@@ -55,10 +55,10 @@ class GreedyNotes:
         right_paths = {spot for element in partner.elements for spot in self.view.free_arrays(element)}
         if not left_paths & right_paths:
             return False
-        if min(n, m) > limits.side or cells > limits.never:
+        if min(n, m) > limits.side:
             return True
-        if cells <= limits.always:
-            return False
+        if cells <= limits.always or cells > limits.never:
+            return cells > limits.always
         counts = [
             Counter(item for element in side.elements for item in self.view.flat(element).items())
             for side in (array, partner)

@@ -153,18 +153,3 @@ class Overlap:
                 for place, row in enumerate(listed, start):
                     out[place] = self.block(int(row), int(row) + 1)[0, columns]
         return out
-
-    def at(self, rows: Ints, columns: Ints) -> NDArray[np.float32]:
-        """Counts of single pairs."""
-        out = np.empty(len(rows), dtype=np.float32)
-        order = np.argsort(rows, kind="stable")
-        step = max(1, BLOCK_CELLS // max(self.m, 1))
-        place = 0
-        for start in range(0, self.n, step):
-            stop = min(start + step, self.n)
-            end = int(np.searchsorted(rows[order], stop))
-            if end > place:
-                listed = order[place:end]
-                out[listed] = self.block(start, stop)[rows[listed] - start, columns[listed]]
-            place = end
-        return out

@@ -11,7 +11,8 @@ from collections import Counter
 
 import numpy as np
 
-from .assign import best_assignment, best_pairing
+from .assign import Solution, best_assignment, best_pairing
+from .limits import GreedyNotes
 from .overlap import Floats, Ints, Overlap, Tokens, numbered
 from .tree import Array, Element, Vocabulary
 from .view import View
@@ -25,8 +26,8 @@ Weights = dict[tuple[int, int], int]  # of the pairs that are worth anything
 class Prices:
     """Weights for one document; ``scale`` is one more than the leaves of the whole prediction."""
 
-    def __init__(self, view: View, words: Vocabulary, scale: int) -> None:
-        self.view, self.words, self.scale = view, words, scale
+    def __init__(self, view: View, words: Vocabulary, scale: int, greedy: GreedyNotes) -> None:
+        self.view, self.words, self.scale, self.greedy = view, words, scale, greedy
 
     def worth(self, left: Element, right: Element) -> tuple[int, int]:
         """Matched and shared values of one pair, its inner arrays paired in the best way."""
@@ -60,7 +61,7 @@ class Prices:
             )
         else:
             problem = ArrayPair(self, left, right)
-            solution = best_pairing(problem)
+            solution = problem.solve()
             total = int(problem.pair_weights(solution.left, solution.right).sum())
         return divmod(total, self.scale)
 
@@ -91,6 +92,13 @@ class ArrayPair:
         self.bound = Overlap(*(tokens if self.exact else numbered(*tokens)))
         self._shared: Overlap | None = None
         self._worth: dict[tuple[int, int], int] = {}
+
+    def solve(self) -> Solution:
+        """The best pairing; notes the array if it is not proven the best."""
+        solution = best_pairing(self)
+        if not solution.optimal:
+            self.prices.greedy.sizes.add(max(len(self.left), len(self.right)))
+        return solution
 
     def _common_paths(self) -> bool:
         paths = [

@@ -1,0 +1,202 @@
+"""Configs: every file composes, numbers keep their meaning, and wrong words get one clear message."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from oeb_ray import plan
+from oeb_ray.config import composed, conf_dir, read_job
+from oeb_ray.errors import RequestError
+from oeb_ray.providers.registry import ALL_PROVIDERS, settings_class, settings_for
+
+VECTORS = json.loads((Path(__file__).parent / "data" / "run_names.json").read_text())
+# Whole numbers for float settings are taken as floats; other mismatches of type are refused.
+RENAMED = {
+    ("datalab", '{"poll_interval": 5}'): "datalab-f46415c9",
+    ("azure-cu", '{"poll_interval": 3}'): "azure-cu-dc0872ef",
+}
+REFUSED = {
+    ("datalab", '{"mode": null}'),
+    ("datalab", '{"poll_interval": "5"}'),
+    ("datalab", '{"poll_interval": true}'),
+    ("llamaextract", '{"poll_interval": 5.0}'),
+    ("reducto", '{"poll_interval": 5.0}'),
+    ("openai/gpt-5.6-sol", '{"max_output_tokens": 8000.0}'),
+}
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["run_name"])
+def test_run_names_are_the_known_ones(vector: dict[str, Any]) -> None:
+    provider, options = vector["provider"], vector["options_given"]
+    key = provider, json.dumps(options)
+    if key in REFUSED:
+        with pytest.raises(RequestError, match="wants"):
+            plan.run_name(provider, options)
+        return
+    assert plan.run_name(provider, options) == RENAMED.get(key, vector["run_name"])
+    if key not in RENAMED:
+        assert json.dumps(settings_for(provider, options), sort_keys=True) == vector["canonical_json"]
+
+
+def test_every_exception_to_the_vectors_is_met() -> None:
+    keys = {(vector["provider"], json.dumps(vector["options_given"])) for vector in VECTORS}
+    assert keys >= REFUSED | set(RENAMED)
+
+
+GROUPS = {
+    folder.name: sorted(path.stem for path in folder.glob("*.yaml"))
+    for folder in conf_dir().iterdir()
+    if folder.is_dir()
+}
+NEEDED = {
+    "corpus=manifest": ["corpus.manifest=x"],
+    "storage=s3": ["storage.root=s3://b"],
+    "cluster=existing": ["cluster.address=a"],
+}
+
+
+@pytest.mark.parametrize(("group", "name"), [(group, name) for group, names in GROUPS.items() for name in names])
+def test_every_file_composes(group: str, name: str) -> None:
+    words = [f"{group}={name}" if group != "provider" else f"provider=[{name}]"]
+    config = composed([*words, *NEEDED.get(words[0], [])])
+    assert read_job(config).out
+
+
+def test_provider_files_name_all_settings_and_no_default() -> None:
+    for name in ALL_PROVIDERS:
+        plain = OmegaConf.to_container(OmegaConf.load(conf_dir() / "provider" / f"{name}.yaml"))
+        fields = {field.name for field in dataclasses.fields(settings_class(name))}
+        assert fields <= set(plain), name
+        assert all(plain[field] == "???" for field in fields), name
+
+
+def test_all_providers_have_a_file() -> None:
+    assert GROUPS["provider"] == ALL_PROVIDERS
+
+
+def settings_of(word: str) -> dict[str, Any]:
+    """The settings that a word of the command line gives to datalab."""
+    job = read_job(composed(["provider=[datalab]", word]))
+    entry = {k: v for k, v in job.providers["datalab"].items() if v is not None}
+    options = entry.pop("options", [{}])
+    return settings_for("datalab", {**entry, **options[0]})
+
+
+@pytest.mark.parametrize("number", ["5", "5.0", "5e0", "5."])
+def test_one_number_in_four_spellings_names_one_run(number: str) -> None:
+    """BR-70"""
+    from oeb_ray.providers.registry import name_of
+
+    for word in (
+        f"providers.datalab.poll_interval={number}",
+        f"providers.datalab.options=[{{poll_interval: {number}}}]",
+    ):
+        assert name_of("datalab", settings_of(word)) == "datalab-f46415c9"
+
+
+@pytest.mark.parametrize("value", ["05", "'5'", '"5.0"', "true", "null", "inf", "nan", "-1"])
+def test_what_is_no_such_number_is_refused_with_key_value_and_type(value: str) -> None:
+    """BR-70; 05 is a text in Hydra's grammar, 1_000 a number."""
+    with pytest.raises(RequestError, match=r"poll_interval=.*(wants|must be)"):
+        settings_of(f"providers.datalab.options=[{{poll_interval: {value}}}]")
+
+
+def test_all_bad_options_come_in_one_message() -> None:
+    entry = {"options": [{"poll_interval": "5"}, {"poll_interval": True}, {"Mode": "balanced"}, {"mode": True}, 7]}
+    with pytest.raises(RequestError) as error:
+        plan.expand({"replay": {"system": 3, "options": entry["options"]}, "nope": {}}, 60.0)
+    message = str(error.value)
+    for said in (
+        "poll_interval: no such setting",
+        "Mode: no such setting",
+        "7 is no option set",
+        "unknown provider 'nope'",
+    ):
+        assert said in message
+
+
+@pytest.mark.parametrize(
+    ("words", "providers"),
+    [
+        (["provider=[pdftext,replay]"], ["pdftext", "replay"]),
+        (["provider=['pdftext','replay']"], ["pdftext", "replay"]),
+        (["provider=[pdftext,pdftext]"], ["pdftext"]),
+        (["provider=replay"], ["replay"]),
+        (["provider=[]"], []),
+        (["experiment=smoke"], ["pdftext"]),
+    ],
+)
+def test_choosing_several_of_a_group(words: list[str], providers: list[str]) -> None:
+    """BR-71"""
+    try:
+        job = read_job(composed(words))
+    except RequestError as error:
+        assert "Multiple values" in str(error) or "Duplicate" in str(error)
+        return
+    assert list(job.providers) == providers
+
+
+def test_no_provider_is_refused() -> None:
+    with pytest.raises(RequestError, match="no provider is chosen"):
+        plan.expand(read_job(composed(["provider=[]"])).providers, 60.0)
+
+
+@pytest.mark.parametrize(
+    "word", ["~provider", "+provider=mistral", "providers.extend.x=1", "provider=datalb", "a b=1", "="]
+)
+def test_odd_words_end_in_a_message(word: str) -> None:
+    """BR-71: the evident meaning, or one refusal; never another exception."""
+    try:
+        read_job(composed([word]))
+    except RequestError as error:
+        assert str(error)
+
+
+WORDS = {"007": "007", "'0510'": "0510", "08": "08", "no": "no", "on": "on", "'1e3'": "1e3", "12:30": "12:30",
+         "2024-01-01": "2024-01-01", "'null'": "null"}  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "meant"), WORDS.items())
+def test_names_that_yaml_reads_otherwise_are_kept_or_refused(given: str, meant: str, tmp_path: Path) -> None:
+    """BR-73"""
+    assert read_job(composed([f"suites=[{given}]"])).suites == [meant]
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "mine.yaml").write_text(f"# @package _global_\nsuites: [{given}]\n")
+    try:
+        suites = read_job(composed(["experiment=mine"], str(tmp_path))).suites
+    except RequestError as error:
+        assert "quote it" in str(error)
+    else:
+        assert suites == [meant]
+
+
+@pytest.mark.parametrize("given", ["1e3", ".5", "null", "~", "7", "true"])
+def test_names_that_are_no_texts_are_refused(given: str, tmp_path: Path) -> None:
+    """BR-73, in a file; there all of them are something else to YAML."""
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "mine.yaml").write_text(f"# @package _global_\nsuites: [{given}]\n")
+    with pytest.raises(RequestError, match="quote it"):
+        read_job(composed(["experiment=mine"], str(tmp_path)))
+
+
+def test_options_and_grids_expand_to_runs() -> None:
+    runs, _ = plan.expand({"replay": {"grid": {"system": ["a", "b"]}, "folder": "x"}}, 60.0)
+    assert [run.settings["system"] for run in runs] == ["a", "b"]
+    assert all(run.options["folder"].startswith("/") for run in runs), "independent of the working folder"
+    runs, _ = plan.expand({"replay": {"options": [{"system": "a"}, {"system": "a"}, {"system": "b"}]}}, 60.0)
+    assert [run.settings["system"] for run in runs] == ["a", "b"], "what comes to the same settings is one run"
+    runs, _ = plan.expand({"replay": {"options": [{"system": "a"}], "seed": 7}}, 60.0)
+    assert runs[0].name == plan.run_name("replay", {"system": "a"}), "run options are not in the name"
+
+
+def test_a_name_that_cannot_be_stored_is_refused() -> None:
+    """BR-67"""
+    with pytest.raises(RequestError, match=r"must be given|characters"):
+        plan.expand({"replay": {}}, 60.0)
+    assert len(plan.run_name("org/" + "x" * 240)) == len("org__") + 240 + len("-12345678")
