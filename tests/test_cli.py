@@ -1,0 +1,170 @@
+"""`oeb` as people and pipes use it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import SmallCorpus, oeb, overrides
+
+PRED = {"invoice": {"id": "INV-7", "total": "1,240.00"}, "lines": [{"sku": "B", "qty": 2}, {"sku": "A", "qty": 1}]}
+GOLD = {"invoice": {"id": "inv 7", "total": 1240.0}, "lines": [{"sku": "A", "qty": 1}, {"sku": "B", "qty": 3}]}
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "invoice": {"type": "object", "properties": {"id": {"type": "string"}, "total": {"type": "number"}}},
+        "lines": {"type": "array", "items": {"type": "object", "properties": {"sku": {}, "qty": {}}}},
+    },
+}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    words = []
+    for flag, value in (("--pred", PRED), ("--gt", GOLD), ("--schema", SCHEMA)):
+        path = tmp_path / f"{flag.strip('-')}.json"
+        path.write_text(json.dumps(value))
+        words += [flag, str(path)]
+    return words
+
+
+def test_score_prints_one_json_document_and_nothing_else(files: list[str]) -> None:
+    """BR-76: whatever the terminal or its settings."""
+    for env in ({"COLUMNS": "20"}, {"TERM": "dumb"}, {"FORCE_COLOR": "1"}, {"PYTHONIOENCODING": "ascii"}):
+        code, out, err = oeb("score", *files, "--verdicts", env=env)
+        assert (code, err) == (0, "")
+        result = json.loads(out)
+        assert (result["matched"], result["total"]) == (5, 6)
+        assert [verdict["verdict"] for verdict in result["verdicts"]].count("misread") == 1
+
+
+def test_order_matters_takes_names_until_the_next_flag(files: list[str]) -> None:
+    free, ordered = (json.loads(oeb("score", *files, *more)[1]) for more in ([], ["--order-matters", "lines"]))
+    assert (free["matched"], ordered["matched"]) == (5, 2)
+
+
+def test_score_of_three_files_loads_no_heavy_library_and_is_quick(files: list[str]) -> None:
+    program = (
+        "import sys; from oeb_ray.cli import main; main(sys.argv[1:]);"
+        "heavy = ('ray', 'pyarrow', 'fsspec', 'scipy', 'rich', 'hydra');"
+        "print([name for name in heavy if name in sys.modules], file=sys.stderr)"
+    )
+    ended = subprocess.run([sys.executable, "-c", program, "score", *files], capture_output=True, text=True)
+    assert ended.stderr.strip() == "[]"
+
+
+def test_a_closed_pipe_ends_without_a_word(files: list[str]) -> None:
+    """BR-76"""
+    command = f"{sys.executable} -u -m oeb_ray score {' '.join(files)} --verdicts | head -1"
+    ended = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True)
+    assert ended.stdout == "{\n"
+    assert ended.stderr == ""
+    assert ended.returncode in (0, 141)
+
+
+@pytest.mark.parametrize("command", ["", "score", "benchmark", "providers", "corpus", "corpus check"])
+def test_every_help_page_shows_an_example_and_fits_a_terminal(command: str) -> None:
+    code, out, _ = oeb(*command.split(), "--help", env={"COLUMNS": "100"})
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 120
+    assert "example:" in out or command == ""
+    assert "exit codes" in out or command != ""
+
+
+def test_providers_are_plain_lines_in_a_pipe() -> None:
+    names = oeb("providers")[1].splitlines()
+    assert names[:3] == ["azure-cu", "datalab", "extend"]
+    shown = oeb("providers", "datalab")[1]
+    for said in ("mode = 'balanced'", "poll_interval = 5.0 s", "one of fast, balanced, accurate"):
+        assert said in shown
+    assert "latency" in oeb("providers", "replay")[1]
+    assert "max_output_tokens = 128000" in oeb("providers", "openai/gpt-5.6-sol")[1]
+    code, _, err = oeb("providers", "datlab")
+    assert code == 2 and "did you mean datalab?" in err
+
+
+def test_the_last_lines_of_a_benchmark_say_what_was_done_and_where(small: SmallCorpus, tmp_path: Path) -> None:
+    code, out, _ = oeb("benchmark", *overrides(small, tmp_path / "out"))
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[-3].startswith("180/180 documents  0 failed  ")
+    assert all(line.startswith(f"{tmp_path}/out/replay-") for line in lines[-2:])
+    assert "1.0000" in out
+    again = oeb("benchmark", *overrides(small, tmp_path / "out"))
+    assert again[0] == 0 and "180/180 documents  0 failed" in again[1]
+
+
+def test_a_dry_run_writes_nothing(small: SmallCorpus, tmp_path: Path) -> None:
+    code, _, err = oeb("benchmark", *overrides(small, tmp_path / "out"), "--dry-run")
+    assert code == 0
+    assert "90 of 90 selected" in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_all_documents_failing_is_code_1(small: SmallCorpus, tmp_path: Path) -> None:
+    """BR-78"""
+    words = overrides(small, tmp_path / "out", "providers.replay.failures=1.0")
+    code, out, _ = oeb("benchmark", *words)
+    assert code == 1
+    assert "180/180 documents  180 failed" in out
+
+
+def test_hydra_jobs_take_the_same_words(small: SmallCorpus, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "jobs.benchmark", *overrides(small, tmp_path / "out")]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent.parent)
+    assert ended.returncode == 0, ended.stderr
+    assert "180/180 documents  0 failed" in ended.stdout
+    wrong = subprocess.run([*command, "nonsense=1"], capture_output=True, text=True, cwd=Path(__file__).parent.parent)
+    assert wrong.returncode == 2
+    assert "Traceback" not in wrong.stderr
+    shown = subprocess.run([*command, "--cfg", "job"], capture_output=True, text=True, cwd=Path(__file__).parent.parent)
+    assert shown.returncode == 0 and "replay" in shown.stdout
+
+
+def test_texts_in_brackets_and_control_characters_are_shown_as_they_are(tmp_path: Path) -> None:
+    """BR-77: nothing from a corpus is markup, and no table raises."""
+    import io
+
+    from rich.console import Console
+
+    from oeb_ray.progress import plain
+
+    for text in ("[slug]", "[/bold]", "[red]x", "\x1b[31mred\x1b[0m", "a\u202eb", "x" * 100_000):
+        stream = io.StringIO()
+        Console(file=stream, width=300, force_terminal=True).print(plain(text), soft_wrap=True)
+        shown = stream.getvalue()
+        assert "\x1b[31m" not in shown and "\u202e" not in shown
+        if text.isprintable():
+            assert text in shown
+
+
+def test_a_terminal_sees_a_live_table(small: SmallCorpus, tmp_path: Path) -> None:
+    """A real pseudo-terminal: the table lives on it, and the result follows."""
+    leader, follower = pty.openpty()
+    words = overrides(small, tmp_path / "out", "providers.replay.latency=0.05")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "oeb_ray", "benchmark", *words], stdin=follower, stdout=follower, stderr=follower,
+        env={**os.environ, "COLUMNS": "120", "LINES": "40", "TERM": "xterm-256color"},
+    )  # fmt: skip
+    os.close(follower)
+    seen = b""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        try:
+            data = os.read(leader, 65536)
+        except OSError:
+            break
+        if not data:
+            break
+        seen += data
+    assert process.wait(timeout=30) == 0
+    shown = seen.decode()
+    assert "in flight" in shown and "━" in shown
+    assert "180/180 documents" in shown

@@ -1,0 +1,88 @@
+"""README examples run as written, against the sample corpus."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from oeb_ray.config import sample_manifest
+from tests.helpers import oeb
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that looks like the README's: a corpus and predictions of one's own, and a run of the demo."""
+    folder = tmp_path_factory.mktemp("readme")
+    shutil.copytree(Path(sample_manifest()).parent, folder / "my" / "corpus")
+    for system in ("ours", "theirs"):
+        shutil.copytree(folder / "my" / "corpus" / "gold", folder / "my-predictions" / system)
+    gold = json.loads(next((folder / "my" / "corpus" / "gold").iterdir()).read_text())
+    for name, value in (("pred", gold), ("gold", gold), ("schema", {"properties": {"a": {}}})):
+        (folder / f"{name}.json").write_text(json.dumps(value))
+    code, out, err = oeb("benchmark", "--providers", "pdftext", "--out", str(folder / "runs"), "cluster=inline")
+    assert code == 0, err
+    (folder / "demo.txt").write_text(out)
+    return folder
+
+
+def test_the_demo_prints_what_the_readme_shows(place: Path) -> None:
+    shown = [line.strip() for line in README.splitlines() if "pdftext-44136fa3 │" in line]
+    figures = re.findall(r"[\d.]+", shown[0].split("│", 2)[2])
+    assert figures == re.findall(r"[\d.]+", next(
+        line for line in (place / "demo.txt").read_text().splitlines() if "pdftext-44136fa3" in line and "│" in line
+    ).split("│", 2)[2])  # fmt: skip
+
+
+@pytest.mark.parametrize("block", blocks("sh"))
+def test_shell_examples_run(place: Path, block: str) -> None:
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    command = block.replace("| jq .accuracy", f"| {sys.executable} -c 'import json, sys; json.load(sys.stdin)'")
+    command = command.replace("--out runs", "--out own").replace(
+        "folder=my-predictions", "folder=my-predictions cluster=inline"
+    )
+    ended = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", command], cwd=place, env=env, capture_output=True, text=True
+    )
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize("block", blocks("python"))
+def test_python_examples_run(place: Path, block: str) -> None:
+    ended = subprocess.run([sys.executable, "-c", block], cwd=place, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_the_score_example_gives_what_its_comment_says() -> None:
+    scope: dict[str, object] = {}
+    block = next(block for block in blocks("python") if "from oeb_ray import score" in block)
+    exec(block, scope)
+    result = scope["result"]
+    assert isinstance(result, dict)
+    assert (result["accuracy"], result["misread"]) == (0.8, 1)
+
+
+def test_the_sql_example_runs(place: Path) -> None:
+    import duckdb
+
+    (query,) = blocks("sql")
+    assert duckdb.sql(query.replace("'runs/", f"'{place}/runs/")).fetchall()
+
+
+def test_commands_that_the_readme_names_exist() -> None:
+    targets = set(re.findall(r"(?:^    |`)make (\w+)", README, flags=re.MULTILINE))
+    makefile = (ROOT / "Makefile").read_text()
+    assert targets and all(f"\n{target}:" in makefile for target in targets)
