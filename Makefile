@@ -2,26 +2,31 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
+# uv resolves in seconds what takes pip minutes; where it cannot reach the index as pip is set up to, pip does it.
+define install
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet uv
+	VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet --editable '$(1)' || $(BIN)/python -m pip install --editable '$(1)'
+	$(BIN)/uv pip check --python $(BIN)/python --quiet
+endef
+
 .PHONY: demo test chaos clean
 
 .venv/demo: pyproject.toml
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --editable .
+	$(call install,.)
 	touch $@
 
 .venv/test: pyproject.toml
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
-	$(BIN)/python -m pip check
+	$(call install,.[test])
 	touch $@ .venv/demo
 
-demo: .venv/demo  ## benchmark the sample corpus with the offline provider
+demo: .venv/demo
 	$(BIN)/oeb benchmark --providers pdftext --out runs
 
-test: .venv/test  ## everything that must hold before a commit
+test: .venv/test
 	$(BIN)/python -m pytest -q $(ARGS)
 
-chaos: .venv/test  ## kills at random moments, many rounds
+chaos: .venv/test
 	OEB_CHAOS_ROUNDS=10 $(BIN)/python -m pytest -q -m chaos tests --timeout 1200 $(ARGS)
 
 clean:
