@@ -71,6 +71,14 @@ class DialectError(DocumentError):
     """The schema cannot be said in the vendor's dialect; nothing was sent."""
 
 
+class Unreachable(DocumentError):
+    """A request may have arrived, and its answer is lost: whether it was carried out and billed is unknown."""
+
+
+class NotSent(DocumentError):
+    """A request provably never reached the server."""
+
+
 class NoPrediction(DocumentError):
     """A stored prediction that should be served is not there."""
 

@@ -11,6 +11,7 @@ import math
 import types
 import typing
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -38,8 +39,74 @@ class Extraction:
     pages: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A vendor's answer, read to its end (bounded): ``status``, ``headers`` with lower-case names, ``body``."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
 class Call(Protocol):
-    """The only way to spend money. Free providers get None for it."""
+    """One document's dealings with a vendor: the only way to reach it, and the only way to spend.
+
+    ``job_id`` is a job that was accepted for this document earlier: poll it, do not submit. Every method may raise
+    VendorTimeout when the document's time is used up, and AccountFailure when the account has been stopped.
+    """
+
+    job_id: str | None
+
+    def remaining(self) -> float:
+        """Seconds of the document's budget that are left; below or at 0 when it is used up."""
+        ...
+
+    def paid(self, reason: str) -> AbstractAsyncContextManager[None]:
+        """Claims one paid attempt, durably, before anything is sent; inside, one request that may cost is sent.
+
+        ``reason`` says why it is made: ``first``, ``status 503``, ``connection refused`` or ``no usable answer``.
+        """
+        ...
+
+    async def accepted(self, job_id: str) -> None:
+        """Makes the vendor's job id durable at once; from now on the job is polled and never submitted again."""
+        ...
+
+    def billed(
+        self,
+        *,
+        usd: float | None = None,
+        source: str | None = None,
+        credits: float | None = None,
+        tokens_in: int | None = None,
+        tokens_out: int | None = None,
+    ) -> None:
+        """Notes what the vendor states for the current attempt; a later figure replaces an earlier one of it."""
+        ...
+
+    async def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        params: Mapping[str, str] | None = None,
+        json: Any = None,
+        data: Mapping[str, str] | None = None,
+        files: Mapping[str, tuple[str, bytes, str]] | None = None,
+        timeout: float = 120.0,
+    ) -> Response:
+        """Sends one request in the account's turn, within the budget, and returns whatever status comes.
+
+        Raises:
+            NotSent: it provably never reached the server, so it may be sent again.
+            Unreachable: it may have arrived, and the answer is lost.
+        """
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Waits, at most as long as the budget lasts."""
+        ...
 
 
 class Provider(Protocol):
