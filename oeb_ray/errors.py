@@ -38,6 +38,10 @@ class AccountFailure(OebError):
     exit_code = 3
 
 
+class LimitReached(AccountFailure):
+    """A limit that the user has set for the account or run, such as ``max_usd``, is reached."""
+
+
 class StorageError(OebError):
     """Reading or writing failed for good: disk full, read only, no permission, an endpoint that does not answer."""
 

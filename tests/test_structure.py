@@ -19,6 +19,7 @@ LAYERS = [
     {"providers", "layout"},
     {"corpus", "tables", "predict", "grade", "config", "signals"},
     {"receipts", "summaries"},
+    {"pool"},
     {"plan", "cluster"},
     {"run"},
     {"progress"},
