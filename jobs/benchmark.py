@@ -1,8 +1,8 @@
-"""Predict and score: `python -m jobs.benchmark provider=[replay] providers.replay.options=[{system: a}] ...`."""
+"""Predict and score: `python -m jobs.benchmark provider=[replay] 'providers.replay.options=[{system: a}]' ...`."""
 
 import sys
 
-from oeb_ray.hydra_main import collected_jobs, run_jobs
+from oeb_ray.hydra_main import main
 
 if __name__ == "__main__":
-    sys.exit(run_jobs(collected_jobs()))
+    sys.exit(main())

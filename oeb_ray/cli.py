@@ -1,33 +1,42 @@
 """The command line `oeb`: thin wrappers of run.py and the scorers.
 
-Results go to standard output, everything else to standard error. Exit codes: 0 done; 1 all documents of a Run failed,
-or declined; 2 the request; 3 the account; 5 storage; 130 and 143 interrupted.
+Results go to standard output, everything else to standard error. Exit codes: 0 done; 1 all documents of a Run failed;
+2 the request; 3 the account; 4 a gate not met; 5 storage; 129, 130 and 143 interrupted.
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from . import __version__
-from .errors import OebError, RequestError
+from .errors import OebError, RequestError, Stopped, suggestion
 from .jsontext import printable_json, read_json
 
+if TYPE_CHECKING:
+    from .run import Outcome
+    from .runstate import RunState
+
 EPILOG = (
-    "exit codes: 0 done, 1 all documents of a run failed or declined, 2 request, 3 account, 5 storage, 130/143 stopped"
+    "exit codes: 0 done, 1 all documents of a run failed, 2 request, 3 account, 4 gate not met, 5 storage, "
+    "129/130/143 stopped"
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command; returns the exit code and prints errors as one message, never a traceback."""
-    parser = _parser()
-    given = parser.parse_args(arguments)
+    """Runs a command and returns the exit code."""
+    return ended(lambda: _run(arguments))
+
+
+def ended(command: Callable[[], int]) -> int:
+    """The exit code of a command; its errors are printed as one message, never as a traceback."""
     try:
-        code: int = given.command(given)
+        code = command()
         sys.stdout.flush()
         return code
     except OebError as error:
@@ -37,8 +46,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more can be said
         return 0
     except KeyboardInterrupt:
-        print("oeb: interrupted", file=sys.stderr)
+        print("oeb: interrupted; the same command goes on where this ended", file=sys.stderr)
         return 130
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"oeb: cannot write the output: {error.strerror}", file=sys.stderr)
+        return 5
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    parser = _parser()
+    given, rest = parser.parse_known_args(arguments)
+    # key=value may stand anywhere, also where argparse has stopped to look for it.
+    flags = [word for word in rest if "=" not in word or word.startswith("-") or not hasattr(given, "overrides")]
+    if flags:
+        known = [word for word in given.flags if word.startswith("--")]
+        raise RequestError(f"{given.called}: {flags[0]!r} is not understood; {suggestion(flags[0], known)}")
+    if hasattr(given, "overrides"):
+        given.overrides = [*given.overrides, *rest]
+        names = given.providers or []
+        given.overrides += [word for word in names if "=" in word]
+        given.providers = [word for word in names if "=" not in word] or None
+        if "=" in (given.retry_failed or ""):
+            given.overrides.append(given.retry_failed)
+            given.retry_failed = "transient"
+    code: int = given.command(given)
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -62,6 +97,7 @@ def _command(commands: Any, name: str, help: str, example: str) -> argparse.Argu
         epilog=f"example:\n  {example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.set_defaults(called=f"oeb {name}", flags=parser._option_string_actions)
     return parser
 
 
@@ -132,8 +168,9 @@ def _add_benchmark(commands: Any) -> None:
     parser.add_argument("--no-verdicts", action="store_true", help="write no verdicts")
     parser.add_argument("--rescore", action="store_true", help="score every document again")
     parser.add_argument("--score-only", action="store_true", help="score what is recorded, call no provider")
-    parser.add_argument("--retry-failed", nargs="?", const="transient", choices=("transient", "all"),
+    parser.add_argument("--retry-failed", nargs="?", const="transient", metavar="transient|all",
                         help="ask documents again that failed")  # fmt: skip
+    parser.add_argument("--predict-stale", action="store_true", help="ask again where document or schema have changed")
     parser.add_argument("--dry-run", action="store_true", help="print the plan and stop")
     parser.add_argument("--config-dir", metavar="DIR", help="more configs: a folder with provider/, corpus/ and so on")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="any value of the config")
@@ -176,6 +213,7 @@ def _values(given: argparse.Namespace) -> dict[str, Any]:
         "rescore": given.rescore or None,
         "score_only": given.score_only or None,
         "retry_failed": given.retry_failed,
+        "predict_stale": given.predict_stale or None,
     }
     for provider, options in _options(given.options).items():
         values[f"providers/{provider}/options"] = options
@@ -187,18 +225,19 @@ def _options(text: str | None) -> dict[str, Any]:
         return {}
     data = text.encode("utf-8", "surrogateescape")
     if not text.lstrip().startswith("{"):
-        return dict(_json_file(text))
-    try:
-        options = read_json(data)
-    except ValueError as error:
-        raise RequestError(f"--options is no JSON: {error}") from error
-    return dict(options)
+        options = _json_file(text)
+    else:
+        try:
+            options = read_json(data)
+        except ValueError as error:
+            raise RequestError(f"--options is no JSON: {error}") from error
+    if not isinstance(options, dict):
+        raise RequestError('--options wants an object by provider, such as {"replay": [{"system": "a"}]}')
+    return options
 
 
 def run_and_print(job: Any, *, dry_run: bool = False) -> int:
     """Plans and runs a Job, shows it to people, and returns the exit code."""
-    from rich.console import Console
-
     from . import progress, run
     from .signals import noted_interrupts
 
@@ -207,7 +246,7 @@ def run_and_print(job: Any, *, dry_run: bool = False) -> int:
     for warning in plan.warnings:
         screen.note(f"warning: {warning}")
     for made in plan.runs:
-        for doc_id, why in made.stale:
+        for doc_id, why in made.stale if not job.predict_stale else ():
             screen.note(f"stale: {made.run.name}: {doc_id}: {why}; predict_stale=true asks again")
     screen.note(f"out        {plan.out}")
     screen.note(f"corpus     {plan.corpus.identity}")
@@ -215,23 +254,42 @@ def run_and_print(job: Any, *, dry_run: bool = False) -> int:
     screen.console.print(progress.plan_text(plan))
     if dry_run:
         return 0
-    cluster = run.start_cluster(job)
-    states: list[run.RunState] = []
-    try:
-        with noted_interrupts() as interrupts, screen:
-            summaries = run.execute(plan, cluster, progress.Recorder(screen, states), interrupts)
-    except run.Stopped as stopped:
-        screen.note(progress.last_line(states, screen.elapsed()))
-        screen.note("stopped; the same command goes on where this ended")
-        return stopped.exit_code
-    finally:
-        cluster.close()
+    states: list[RunState] = []
+    recorder = progress.Recorder(screen, states)
+    with noted_interrupts() as interrupts:
+        cluster = run.start_cluster(job, idle=plan.is_done())
+        interrupts.install()  # Ray has put its own handler in place
+        try:
+            with screen:
+                outcome = run.execute(plan, cluster, recorder, interrupts)
+        except Stopped as stopped:
+            screen.note(progress.last_line(states, screen.elapsed()))
+            screen.note("stopped; the same command goes on where this ended")
+            return stopped.exit_code
+        finally:
+            cluster.close()
+    _print_outcome(outcome, plan.out, screen.elapsed())
+    for name, error in outcome.stopped.items():
+        screen.note(f"{name}: {error}")
+    if outcome.stopped:
+        screen.note("the same command goes on once that is mended")
+        return next(iter(outcome.stopped.values())).exit_code
+    return 1 if any(summary["documents"] and not summary["scored"] for summary in outcome.summaries.values()) else 0
+
+
+def _print_outcome(outcome: Outcome, out: str, seconds: float) -> None:
+    from rich.console import Console
+
+    from . import progress
+
     wide = None if sys.stdout.isatty() else 200  # a pipe has no width to fit
-    Console(highlight=False, width=wide).print(progress.summary_table(states, summaries))
-    print(progress.last_line(states, screen.elapsed()))
-    for name in summaries:
-        print(f"{plan.out}/{name}")
-    return 1 if any(summary["documents"] and not summary["scored"] for summary in summaries.values()) else 0
+    Console(highlight=False, width=wide).print(progress.summary_table(outcome.states))
+    for state in outcome.states:
+        if state.errors:
+            print(printable_json(progress.errors_line(state)))
+    print(progress.last_line(outcome.states, seconds))
+    for name in outcome.summaries:
+        print(f"{out}/{name}")
 
 
 # --- providers and corpus -----------------------------------------------------------------------------------------
@@ -256,6 +314,8 @@ def _providers(given: argparse.Namespace) -> int:
     kind = settings_class(given.name)
     options = OFFLINE[given.name].Options if given.name in OFFLINE else NoOptions
     print(given.name)
+    if given.name not in OFFLINE:
+        print("this version knows its settings, and so names its runs, but cannot call it yet")
     for title, fields in (("settings, in the name of the run", kind), ("run options, not in the name", options)):
         rows = list(dataclasses.fields(fields))
         if rows:
@@ -293,8 +353,11 @@ def _corpus_check(given: argparse.Namespace) -> int:
     from .corpus.manifest import load
 
     corpus = load(given.manifest or sample_manifest(), data_root=given.data_root)
-    for note in check_golds(corpus):
+    notes, unusable = check_golds(corpus)
+    for note in notes:
         print(printable_json(note))
     suites = ", ".join(f"{suite} {count}" for suite, count in sorted(Counter(corpus.suites).items()))
     print(f"{len(corpus)} documents: {suites}")
-    return 0
+    if unusable:
+        print(f"{unusable} golds cannot be scored against")
+    return 4 if unusable else 0

@@ -6,6 +6,7 @@ part of a config: providers read them from the environment.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
 
 from .errors import RequestError, refused, suggestion
 from .storage import protocol_of
@@ -60,14 +62,16 @@ def composed(overrides: Sequence[str], config_dir: str | None = None) -> DictCon
     """The config with overrides applied, as Hydra composes it.
 
     Raises:
-        RequestError: an override that Hydra refuses, with the nearest right name.
+        RequestError: an override or file that Hydra refuses, with the nearest right name.
     """
+    if config_dir and not Path(config_dir).is_dir():
+        raise RequestError(f"--config-dir {config_dir}: there is no such folder")
     GlobalHydra.instance().clear()
     extra = [f"hydra.searchpath=[file://{Path(config_dir).resolve()}]"] if config_dir else []
     try:
         with initialize_config_dir(config_dir=str(conf_dir()), version_base="1.3"):
             return compose("config", overrides=[*extra, *overrides])
-    except (HydraException, OmegaConfBaseException, AssertionError) as error:
+    except (HydraException, OmegaConfBaseException, AssertionError, ValueError, YAMLError) as error:
         raise RequestError(_hydra_message(error, overrides)) from error
 
 
@@ -76,41 +80,52 @@ def _hydra_message(error: Exception, overrides: Sequence[str]) -> str:
     said = [f"the configuration is refused: {' '.join(lines[:3]) or type(error).__name__}"]
     for override in overrides:
         key, _, value = override.partition("=")
-        group = key.lstrip("+~")
-        if group not in GROUPS:
-            continue
-        known = sorted(path.stem for path in (conf_dir() / group).glob("*.yaml"))
-        names = [word.strip(" '\"") for word in value.strip("[]").split(",")]
-        said.extend(f"{group}={name}: {suggestion(name, known)}" for name in names if name and name not in known)
-        if "," in value and "[" not in value:
-            said.append(f"several of a group are written {group}=[{value}], in quotes for the shell")
+        name = key.lstrip("+~")
+        if name in GROUPS:
+            known = sorted(path.stem for path in (conf_dir() / name).glob("*.yaml"))
+            members = [word.strip(" '\"") for word in value.strip("[]").split(",")]
+            said.extend(f"{name}={member}: {suggestion(member, known)}" for member in members if member not in known)
+            if "," in value and "[" not in value:
+                said.append(f"several of a group are written {name}=[{value}], in quotes for the shell")
+        elif f"'{name}'" in said[0]:
+            said[0] = "the configuration is refused"
+            said.append(f"{name}: no such key; {suggestion(name, _KEYS)}")
     return "\n  ".join(said)
+
+
+# What a job's config holds, by dotted key; what lies below providers is the providers' own.
+_KEYS = (
+    "suites only limit timeout verdicts rescore score_only retry_failed predict_stale storage.root corpus.name "
+    "corpus.manifest corpus.data_root cluster.kind cluster.cpus cluster.address scorer.name providers"
+).split()
 
 
 def read_job(config: DictConfig, values: Mapping[str, Any] | None = None) -> Job:
     """A composed config as a Job; ``values`` replace what the config says, by dotted key, or one with slashes.
 
     Raises:
-        RequestError: a value of another type, or one that must be given; all at once.
+        RequestError: a value of another type, an unknown key, or one that must be given; all at once.
     """
     problems: list[str] = []
     plain = _plain(config, "", problems)
     for key, value in (values or {}).items():
         _put(plain, key, value, problems)
     read = _Reader(plain, problems)
-    corpus = plain.get("corpus", {})
-    manifest = corpus.get("manifest") or (sample_manifest() if corpus.get("name") == "sample" else None)
-    if not manifest and not problems:
-        problems.append("corpus.manifest: give the path or URL of a manifest, or corpus=sample")
-    scorer = plain.get("scorer", {}).get("name")
-    if scorer != "field_matching":
-        problems.append(f"scorer.name={scorer!r}: known: field_matching")
+    read.only_known(_KEYS)
+    manifest = read.text_or_none("corpus.manifest")
+    if manifest is None and not problems:
+        if read.text_or_none("corpus.name") == "sample":
+            manifest = sample_manifest()
+        else:
+            problems.append("corpus.manifest: give the path or URL of a manifest, or corpus=sample")
+    if read.text_or_none("scorer.name") != "field_matching":
+        problems.append("scorer.name: known: field_matching")
     job = Job(
-        providers=plain.get("providers", {}),
+        providers=read.providers(),
         out=read.one("storage.root", str, "a path or URL"),
-        corpus_name=corpus.get("name"),
+        corpus_name=read.text_or_none("corpus.name"),
         manifest=manifest or "",
-        data_root=corpus.get("data_root"),
+        data_root=read.text_or_none("corpus.data_root"),
         suites=read.texts("suites"),
         only=read.texts("only"),
         limit=read.one("limit", int, "a whole number"),
@@ -120,11 +135,13 @@ def read_job(config: DictConfig, values: Mapping[str, Any] | None = None) -> Job
         score_only=read.one("score_only", bool, "true or false"),
         retry_failed=read.one("retry_failed", str, "a text"),
         predict_stale=read.one("predict_stale", bool, "true or false"),
-        cluster=plain.get("cluster", {}),
+        cluster=read.cluster(),
     )
     if job.retry_failed not in RETRY:
         problems.append(f"retry_failed={job.retry_failed!r}: must be one of {', '.join(map(repr, RETRY))}")
-    if job.cluster.get("kind") != "inline" and isinstance(job.out, str) and protocol_of(job.out) == "memory":
+    if job.out == "":
+        problems.append("storage.root='': give a folder or URL")
+    elif job.cluster.get("kind") != "inline" and isinstance(job.out, str) and protocol_of(job.out) == "memory":
         problems.append(
             f"storage.root={job.out}: memory is seen by one process only; use cluster=inline or another place"
         )
@@ -178,6 +195,47 @@ class _Reader:
         value: Any = self.plain
         for part in key.split("."):
             value = value.get(part) if isinstance(value, Mapping) else None
+        return value
+
+    def only_known(self, known: Sequence[str]) -> None:
+        """Notes keys that mean nothing."""
+        for key, value in self.plain.items():
+            inner = value if isinstance(value, Mapping) and key not in ("providers", *known) else None
+            for full in [f"{key}.{name}" for name in inner] if inner is not None else [key]:
+                if full not in known and not any(name.startswith(f"{full}.") for name in known):
+                    self.problems.append(f"{full}: no such key; {suggestion(full, known)}")
+
+    def providers(self) -> dict[str, dict[str, Any]]:
+        """The entries of the providers by name."""
+        entries = self._value("providers")
+        if entries is None:
+            return {}
+        if not isinstance(entries, Mapping):
+            self.problems.append(f"providers={entries!r}: choose some with provider=[...]")
+            return {}
+        for name, entry in entries.items():
+            if not isinstance(entry, Mapping):
+                self.problems.append(f"providers.{name}={entry!r}: wants the provider's settings, such as {{}}")
+        return {name: dict(entry) for name, entry in entries.items() if isinstance(entry, Mapping)}
+
+    def cluster(self) -> dict[str, Any]:
+        """Where to work: kind, cpus, address."""
+        entry = self._value("cluster")
+        if not isinstance(entry, Mapping):
+            self.problems.append(f"cluster={entry!r}: choose one with cluster=local, inline or existing")
+            return {}
+        cpus, address = entry.get("cpus"), entry.get("address")
+        if cpus is not None and (type(cpus) is not int or cpus < 1):
+            self.problems.append(f"cluster.cpus={cpus!r}: wants a whole number of at least 1, or null for all")
+        if address is not None and not re.fullmatch(r"(ray://)?[^/\s:]+:\d+|auto", str(address)):
+            self.problems.append(f"cluster.address={address!r}: wants HOST:PORT")
+        return dict(entry)
+
+    def text_or_none(self, key: str) -> str | None:
+        value = self._value(key)
+        if value is not None and not isinstance(value, str):
+            self.problems.append(f"{key}={value!r}: wants a text")
+            return None
         return value
 
     def one(self, key: str, kind: type, wanted: str) -> Any:

@@ -48,6 +48,19 @@ class StorageError(OebError):
     exit_code = 5
 
 
+class Stopped(OebError):
+    """The job was interrupted; what is recorded stays, and the same command goes on."""
+
+    exit_code = 130
+
+    def __init__(self, message: str, exit_code: int = 130) -> None:
+        super().__init__(message, exit_code)
+        self.exit_code = exit_code
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class InternalError(OebError):
     """A worker was lost again and again, or something that cannot happen did."""
 
@@ -81,6 +94,10 @@ class Unreachable(DocumentError):
 
 class NotSent(DocumentError):
     """A request provably never reached the server."""
+
+
+class WorkerLost(DocumentError):
+    """The worker died each time that it asked for the document."""
 
 
 class NoPrediction(DocumentError):

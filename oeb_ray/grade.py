@@ -13,6 +13,7 @@ from .jsontext import read_json
 from .scoring.field_matching.scorer import NAME, VERSION, Scored, score_columns
 
 SCORER = f"{NAME} {VERSION}"
+NO_PREDICTION = "no prediction on disk"
 
 
 class Graded(NamedTuple):
@@ -32,11 +33,11 @@ def grade(prediction: bytes | None, error: str | None, gold: bytes | None, schem
         verdicts: also make the verdict columns.
     """
     if prediction is None:
-        return _failed(error or "no prediction on disk")
+        return _failed(error or NO_PREDICTION)
     try:
         pred = read_json(prediction)
     except ValueError:
-        return _failed("no prediction on disk")
+        return _failed(NO_PREDICTION)
     if not isinstance(pred, dict):
         return _failed("not an object")
     if not pred:
@@ -46,7 +47,7 @@ def grade(prediction: bytes | None, error: str | None, gold: bytes | None, schem
     try:
         if gold is None:
             raise FileNotFoundError("no gold on disk")
-        scored = score_columns(pred, _parsed(gold), _schema(schema), (), verdicts)
+        scored = score_columns(pred, parsed_gold(gold), parsed_schema(schema), (), verdicts)
     except Exception as problem:  # whatever a document or schema provokes is that document's row
         return _failed(f"{type(problem).__name__}: {problem}")
     return Graded({"status": "scored", **scored.figures}, scored)
@@ -57,11 +58,12 @@ def _failed(error: str) -> Graded:
 
 
 @lru_cache(maxsize=64)
-def _schema(text: str) -> Any:
+def parsed_schema(text: str) -> Any:
+    """A schema is read once by a worker, not once per document."""
     return read_json(text.encode("utf-8", "surrogatepass"))
 
 
 @lru_cache(maxsize=16)
-def _parsed(data: bytes) -> Any:
+def parsed_gold(data: bytes) -> Any:
     """A gold is read once by a worker, not once per Run; parsed documents are never changed."""
     return read_json(data)

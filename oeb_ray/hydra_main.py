@@ -1,6 +1,7 @@
 """Hydra's command line for jobs/: overrides, groups, --config-dir, --cfg, --help and -m.
 
-The function that Hydra decorates only collects the composed configs; afterwards they are run as one job.
+The function that Hydra decorates only collects the composed configs; afterwards they are run as one job. Words alone,
+without a flag, are composed without it, so that a wrong one gets the same message as on the command line `oeb`.
 """
 
 from __future__ import annotations
@@ -8,42 +9,45 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from typing import Any
 
 import hydra
-from omegaconf import DictConfig
 
-from .cli import run_and_print
-from .config import conf_dir, read_job
-from .errors import OebError, RequestError
+from .cli import ended, run_and_print
+from .config import composed, conf_dir, read_job
+from .errors import RequestError
 
 
-def collected_jobs() -> list[DictConfig]:
+def main() -> int:
+    """Runs the job that the command line describes; returns the exit code."""
+    return ended(lambda: _run(_collected()))
+
+
+def _collected() -> list[Any]:
     """The configs that the command line composes: one, several under ``-m``, none for ``--cfg`` and ``--help``."""
-    found: list[DictConfig] = []
+    words = sys.argv[1:]
+    if not any(word.startswith("-") for word in words):
+        return [composed(words)]
+    found: list[Any] = []
 
     @hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")
-    def collect(config: DictConfig) -> None:
+    def collect(config: Any) -> None:
         found.append(config)
 
     with tempfile.TemporaryDirectory() as sweeps:
         os.environ["OEB_SWEEP_DIR"] = sweeps
         try:
             collect()
-        except SystemExit as ended:
-            sys.exit(2 if ended.code == 1 else ended.code)
+        except SystemExit as code:
+            sys.exit(2 if code.code == 1 else code.code)
     return found
 
 
-def run_jobs(configs: list[DictConfig]) -> int:
-    """Runs what was collected and returns the exit code."""
+def _run(configs: list[Any]) -> int:
     if not configs:
         return 0
-    try:
-        if len(configs) > 1:
-            raise RequestError(
-                "-m with several jobs cannot run yet; give options=[...] or grid={...} of a provider instead"
-            )
-        return run_and_print(read_job(configs[0]))
-    except OebError as error:
-        print(f"oeb: {error}", file=sys.stderr)
-        return error.exit_code
+    if len(configs) > 1:
+        raise RequestError(
+            "-m with several jobs cannot run yet; give options=[...] or grid={...} of a provider instead"
+        )
+    return run_and_print(read_job(configs[0]))

@@ -9,11 +9,13 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 from . import layout, storage
-from .corpus.manifest import Corpus, digest
+from .corpus.manifest import Corpus
+from .digests import digest
 from .errors import RequestError, refused
 from .grade import SCORER
 from .jsontext import read_json
@@ -21,7 +23,7 @@ from .providers.contract import choice_warnings, typed
 from .providers.registry import find, name_of, resolved, run_name, settings_class
 from .receipts import stored_receipts
 from .records import Doc, FileStamp, Receipt, Run, ScoreItem
-from .tables import digests_table, part_stamp, read_digests, stamp_of
+from .tables import digests_table, part_stamp, read_digests, stamp_at
 
 __all__ = ["Plan", "RunPlan", "expand", "make_plan", "run_name"]
 
@@ -44,19 +46,18 @@ class RunPlan:
     """One Run against its folder.
 
     ``receipts`` by doc_id; ``predict``: positions to ask for; ``again``: those of them that have a record already;
-    ``reasons``: how many documents are predicted or scored why; ``stale``: doc_id and why its prediction is out of
-    date; ``current``: homes whose parts need nothing; ``foreign``: parts that no document of the corpus lies in.
+    ``why``: how many documents are asked for which reason; ``stale``: doc_id and why its prediction is out of date;
+    ``part_files``: the parts that are there, by table; ``current``: those of them that need nothing.
     """
 
     run: Run
-    receipts: dict[str, Receipt]
-    predict: list[int]
-    again: set[int]
-    reasons: Counter[str]
-    stale: list[tuple[str, str]]
-    current: set[layout.Home]
-    part_files: dict[str, set[layout.Home]]
-    new: bool
+    receipts: dict[str, Receipt] = field(default_factory=dict)
+    predict: list[int] = field(default_factory=list)
+    again: set[int] = field(default_factory=set)
+    why: Counter[str] = field(default_factory=Counter)
+    stale: list[tuple[str, str]] = field(default_factory=list)
+    part_files: dict[str, set[layout.Home]] = field(default_factory=dict)
+    current: set[layout.Home] = field(default_factory=set)
 
 
 @dataclass
@@ -69,19 +70,31 @@ class Plan:
     runs: list[RunPlan]
     homes: list[layout.Home]
     members: dict[layout.Home, list[int]]
-    golds: GoldDigests
+    files: FileDigests
     warnings: list[str] = field(default_factory=list)
 
     def item(self, run: RunPlan, position: int) -> ScoreItem:
         """The document at a position as it is scored for a Run; it must have a receipt."""
         doc = self.corpus.doc(position)
         receipt = run.receipts[doc.doc_id]
-        return ScoreItem(doc.doc_id, doc.gt_path, doc.schema, receipt.prediction_sha256, receipt.error)
+        return ScoreItem(
+            doc.doc_id, doc.gt_path, doc.schema, doc.schema_sha256, receipt.prediction_sha256, receipt.error
+        )
 
     def recorded(self, run: RunPlan, home: layout.Home) -> list[int]:
         """Positions of the recorded documents of a part, sorted by doc_id."""
         ids = self.corpus.ids
         return sorted((row for row in self.members.get(home, ()) if ids[row] in run.receipts), key=ids.__getitem__)
+
+    def is_done(self) -> bool:
+        """Whether there is nothing to predict and nothing to score."""
+        return not any(made.predict or self.to_score(made) for made in self.runs)
+
+    def to_score(self, run: RunPlan) -> set[layout.Home]:
+        """The parts that hold recorded documents and are not current."""
+        ids = self.corpus.ids
+        recorded = {home for position, home in enumerate(self.homes) if ids[position] in run.receipts}
+        return recorded - run.current
 
 
 # --- configs to Runs ----------------------------------------------------------------------------------------------
@@ -116,6 +129,7 @@ def expand(providers: Mapping[str, Mapping[str, Any]], timeout: float) -> tuple[
             problems.extend(more)
             if more:
                 continue
+            problems.extend(f"{prefix}: {what}" for what in provider.problems(settings, options))
             warnings.extend(choice_warnings(kind, settings, prefix))
             run = Run(name_of(name, settings), name, settings, {"timeout_s": timeout, **options})
             if len(run.name) > LONGEST_NAME:
@@ -166,14 +180,35 @@ def make_plan(out: str, corpus: Corpus, runs: Sequence[Run], selection: Selectio
     members: dict[layout.Home, list[int]] = {}
     for position, home in enumerate(homes):
         members.setdefault(home, []).append(position)
-    plan = Plan(out, corpus, selection, [], homes, members, GoldDigests(out))
+    plan = Plan(out, corpus, selection, [], homes, members, FileDigests(out))
     problems: list[str] = []
+    check_corpus(out, corpus, problems)
     for run in runs:
-        new = _check_settings(out, run, corpus, problems)
+        new = check_settings(out, run, corpus, problems)
         plan.runs.append(_run_plan(plan, run, new))
     if problems:
-        raise refused(f"{out} holds other work", problems)
+        raise other_work(out, problems)
     return plan
+
+
+def other_work(out: str, problems: list[str]) -> RequestError:
+    """The refusal of a folder that was made with other settings."""
+    return refused(f"{out} holds other work", problems)
+
+
+def corpus_file(corpus: Corpus) -> dict[str, str]:
+    """What stands in corpus.json of an output: the one corpus that its runs are of."""
+    return {"corpus": corpus.identity}
+
+
+def check_corpus(out: str, corpus: Corpus, problems: list[str]) -> None:
+    """An output holds runs of one corpus only."""
+    try:
+        found = read_json(storage.read(storage.join(out, "corpus.json")))
+    except (FileNotFoundError, ValueError):
+        return
+    if found != corpus_file(corpus):
+        problems.append(f"{out} is of corpus {found}, this job of {corpus_file(corpus)}; choose another output")
 
 
 def settings_file(run: Run, corpus: Corpus) -> dict[str, Any]:
@@ -187,7 +222,8 @@ def settings_file(run: Run, corpus: Corpus) -> dict[str, Any]:
     }
 
 
-def _check_settings(out: str, run: Run, corpus: Corpus, problems: list[str]) -> bool:
+def check_settings(out: str, run: Run, corpus: Corpus, problems: list[str]) -> bool:
+    """Whether the Run has no settings.json yet; what differs in one that is there goes to ``problems``."""
     address = storage.join(out, run.name, "settings.json")
     try:
         found = read_json(storage.read(address))
@@ -210,82 +246,100 @@ def _check_settings(out: str, run: Run, corpus: Corpus, problems: list[str]) -> 
 
 def _run_plan(plan: Plan, run: Run, new: bool) -> RunPlan:
     corpus, selection = plan.corpus, plan.selection
-    receipts = {} if new else stored_receipts(plan.out, run.name, set(corpus.ids))
-    made = RunPlan(run, receipts, [], set(), Counter(), [], set(), {}, new)
-    for position in corpus.selected:
-        doc = corpus.doc(position)
-        receipt = receipts.get(doc.doc_id)
-        why = _why_again(doc, receipt, corpus.stamps.get(doc.doc_path), selection)
-        if receipt is not None and (stale := _stale(doc, receipt, corpus.stamps.get(doc.doc_path))):
+    made = RunPlan(run)
+    if not new:
+        # Parts first: one that another driver makes meanwhile must not be seen without its receipts.
+        for table in (layout.SCORES, layout.VERDICTS):
+            keys = storage.listed(storage.join(plan.out, run.name, table))
+            made.part_files[table] = {home for key in keys if (home := layout.home_of_key(key))}
+        made.receipts = stored_receipts(plan.out, run.name, set(corpus.ids))
+    docs = {position: corpus.doc(position) for position in corpus.selected}
+    sources = {position: find(run.provider).source(doc, run.settings, run.options) for position, doc in docs.items()}
+    stamps = corpus.stamps
+    if made.receipts and any(source not in stamps for source in sources.values()):
+        stamps = {**stamps, **storage.stat_many(sources.values())}
+    for position, doc in docs.items():
+        receipt = made.receipts.get(doc.doc_id)
+        source = sources[position]
+        stale = _stale(plan, doc, receipt, source, stamps.get(source)) if receipt is not None else ""
+        if stale:
             made.stale.append((doc.doc_id, stale))
+        why = _why_asked(receipt, stale, selection)
         if why and not selection.score_only:
             made.predict.append(position)
-            made.reasons[f"predict: {why}"] += 1
+            made.why[why] += 1
             if receipt is not None:
                 made.again.add(position)
-        elif receipt is not None:
-            made.reasons["recorded"] += 1
-    if not new:
-        _look_at_parts(plan, made)
+    if not selection.rescore:
+        made.current = _current_parts(plan, made)
     return made
 
 
-def _why_again(doc: Doc, receipt: Receipt | None, stamp: FileStamp | None, selection: Selection) -> str:
+def _why_asked(receipt: Receipt | None, stale: str, selection: Selection) -> str:
     if receipt is None:
         return "no record"
     if receipt.error is not None and (selection.retry == "all" or (selection.retry and receipt.retryable)):
         return "failed before"
-    return "stale" if selection.stale and _stale(doc, receipt, stamp) else ""
+    return "stale" if selection.stale and stale else ""
 
 
-def _stale(doc: Doc, receipt: Receipt, stamp: FileStamp | None) -> str:
-    """Why a prediction answers another question than the corpus now asks; empty if it does not."""
-    if receipt.schema_sha256 != digest(doc.schema.encode("utf-8", "surrogatepass")):
+def _stale(plan: Plan, doc: Doc, receipt: Receipt, source: str, stamp: FileStamp | None) -> str:
+    """Why a prediction answers another question than is asked now; empty if it does not.
+
+    ``stamp`` is that of the file it would be made from; None if there is none.
+    """
+    if receipt.schema_sha256 != doc.schema_sha256:
         return "its schema has changed"
-    touched = receipt.doc_sha256 and stamp is not None and stamp != (receipt.doc_size, receipt.doc_stamp)
-    if touched and digest(storage.read(doc.doc_path)) != receipt.doc_sha256:
-        return "its document has changed"
+    if stamp is None or stamp == (receipt.doc_size, receipt.doc_stamp):
+        return ""
+    if plan.files.get(source, stamp) != receipt.doc_sha256:
+        return f"{'its document' if source == doc.doc_path else source} has changed"
     return ""
 
 
-def _look_at_parts(plan: Plan, made: RunPlan) -> None:
-    """Finds the parts that are there, and which of them were made from just what would be scored now."""
-    run = made.run
-    for table in (layout.SCORES, layout.VERDICTS):
-        keys = storage.listed(storage.join(plan.out, run.name, table))
-        made.part_files[table] = {home for key in keys if (home := layout.home_of_key(key))}
-    if plan.selection.rescore:
-        return
-    for home in made.part_files[layout.SCORES]:
-        if plan.selection.verdicts and home not in made.part_files[layout.VERDICTS]:
-            continue
+def _current_parts(plan: Plan, made: RunPlan) -> set[layout.Home]:
+    """The parts whose stamps say that they were made from just what would be scored now."""
+    tables = (layout.SCORES, layout.VERDICTS) if plan.selection.verdicts else (layout.SCORES,)
+    candidates = set.intersection(*(made.part_files.get(table, set()) for table in tables))
+    stamps = {}
+    for home in candidates:
         items = [plan.item(made, position) for position in plan.recorded(made, home)]
-        if not items:
-            continue
-        golds = {item.doc_id: plan.golds.get(item.gt_path, plan.corpus.stamps[item.gt_path]) for item in items}
-        stamp = part_stamp(SCORER, items, golds)
-        if stamp_of(storage.read(layout.part(plan.out, run.name, layout.SCORES, home))) == stamp:
-            made.current.add(home)
+        if items:
+            golds = {item.doc_id: plan.files.get(item.gt_path, plan.corpus.stamps[item.gt_path]) for item in items}
+            stamps[home] = part_stamp(SCORER, items, golds)
+    places = [(home, layout.part(plan.out, made.run.name, table, home)) for home in stamps for table in tables]
+    with ThreadPoolExecutor(16) as threads:
+        there = list(threads.map(lambda place: stamp_at(place[1]), places))
+    other = {home for (home, _), stamp in zip(places, there, strict=True) if stamp != stamps[home]}
+    return stamps.keys() - other
 
 
-class GoldDigests:
-    """SHA-256 of golds, kept below the output with size and stamp, so that only changed files are read again."""
+class FileDigests:
+    """SHA-256 of golds and documents, kept below the output with size and stamp: only changed files are read again."""
 
     def __init__(self, out: str) -> None:
-        self.address = storage.join(out, "golds.parquet")
+        self.address = storage.join(out, "digests.parquet")
+        self._changed = False
         try:
             self._known = read_digests(storage.read(self.address))
         except FileNotFoundError:
             self._known = {}
 
-    def get(self, gt_path: str, stamp: FileStamp) -> str:
-        known = self._known.get(gt_path)
+    def get(self, path: str, stamp: FileStamp) -> str:
+        """The digest of a file that has this stamp."""
+        known = self._known.get(path)
         if known is None or known[0] != stamp:
-            self.note(gt_path, stamp, digest(storage.read(gt_path)))
-        return self._known[gt_path][1]
+            self.note(path, stamp, digest(storage.read(path)))
+        return self._known[path][1]
 
-    def note(self, gt_path: str, stamp: FileStamp, sha256: str) -> None:
-        self._known[gt_path] = stamp, sha256
+    def note(self, path: str, stamp: FileStamp, sha256: str) -> None:
+        """Takes a digest that a worker has found."""
+        if self._known.get(path) != (stamp, sha256):
+            self._known[path] = stamp, sha256
+            self._changed = True
 
     def save(self) -> None:
-        storage.put(self.address, digests_table(self._known))
+        """Writes what is new."""
+        if self._changed:
+            storage.put(self.address, digests_table(self._known))
+            self._changed = False

@@ -7,20 +7,21 @@ failure of the document is an outcome; only what concerns the whole account or r
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import time
 import uuid
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from . import __version__
-from .errors import AccountFailure, DocumentError, NoPrediction, RequestError, VendorTimeout
+from .digests import digest
+from .errors import AccountFailure, DocumentError, NoPrediction, RequestError, StorageError, VendorTimeout, WorkerLost
 from .jsontext import read_json
-from .providers.contract import Document
+from .providers.contract import Document, Extraction
 from .providers.registry import find
 from .records import FileStamp, Receipt, Run
 
 ERROR_LENGTH = 600
+RETRYABLE = frozenset({"VendorTimeout", "Unreachable", "NotSent", "WorkerLost"})  # whatever their status
 TRANSIENT = frozenset({408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
 
 
@@ -31,36 +32,64 @@ class Outcome(NamedTuple):
     record: dict[str, Any]
 
 
-async def predict(document: Document, stamp: FileStamp, schema: str, run: Run) -> Outcome:
+async def predict(
+    document: Document, stamp: FileStamp, schema: str, schema_sha256: str, run: Run, earlier: list[Any]
+) -> Outcome:
     """Asks one provider for one document, within ``run.options["timeout_s"]`` seconds.
 
+    Args:
+        stamp: of the document's file. earlier: what the records that this one replaces said, oldest first.
+
     Raises:
-        RequestError, AccountFailure: nothing was recorded for the document.
+        RequestError, AccountFailure, StorageError: nothing can be recorded for the document.
     """
     provider = find(run.provider)
     own = {key: value for key, value in run.options.items() if key != "timeout_s"}
     settings, options = provider.Settings(**run.settings), provider.Options(**own)
     started = time.monotonic()
-    captured_at = datetime.now(UTC).isoformat(timespec="seconds")
-    error: Exception | None = None
-    extraction = None
+    about = _About(document, stamp, schema_sha256, run, earlier, datetime.now(UTC).isoformat(timespec="seconds"))
+    given = read_json(schema.encode("utf-8", "surrogatepass"))
     sent: Any = None
+    extraction: Extraction | None = None
+    error: Exception | None = None
     try:
         async with asyncio.timeout(run.options["timeout_s"]):
-            sent = provider.prepare_schema(read_json(schema.encode("utf-8", "surrogatepass")), settings)
+            sent = provider.prepare_schema(given, settings)
             extraction = await provider.extract(document, sent, settings, options, None)
     except TimeoutError:
         error = VendorTimeout(f"no answer within {run.options['timeout_s']:g} s")
-    except (RequestError, AccountFailure):
+    except (RequestError, AccountFailure, StorageError, MemoryError):
         raise
     except Exception as problem:  # a hostile document may provoke anything; it is this document's failure
         error = problem
-    seconds = time.monotonic() - started
-    record: dict[str, Any] = {
+    record = _record(about, extraction, error, time.monotonic() - started)
+    record["schema_sent"] = sent if sent != given else None
+    return Outcome(extraction.prediction if extraction else None, record)
+
+
+def lost(document: Document, schema_sha256: str, run: Run, reason: str) -> Outcome:
+    """The record of a document whose worker died whenever it was asked."""
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    about = _About(document, FileStamp(0, ""), schema_sha256, run, [], at)
+    return Outcome(None, _record(about, None, WorkerLost(reason), 0.0))
+
+
+class _About(NamedTuple):
+    document: Document
+    stamp: FileStamp
+    schema_sha256: str
+    run: Run
+    earlier: list[Any]
+    captured_at: str
+
+
+def _record(about: _About, extraction: Extraction | None, error: Exception | None, seconds: float) -> dict[str, Any]:
+    document, run = about.document, about.run
+    return {
         "doc_id": document.doc_id,
         "run": run.name,
         "provider": run.provider,
-        "result": None,
+        "result": {"__error__": _row_text(error)} if error is not None else None,
         "raw": extraction.raw if extraction else getattr(error, "body", None),
         "error": _described(error),
         "cost": {
@@ -70,37 +99,44 @@ async def predict(document: Document, stamp: FileStamp, schema: str, run: Run) -
             "tokens_out": None,
             "credits": None,
             "wall_s": round(seconds, 3),
-            "attempts": 1,
+            "attempts": len(about.earlier) + 1,
             "billed_out_of_band": False,
         },
         "job_id": None,
-        "schema_sent": sent if sent != read_json(schema.encode("utf-8", "surrogatepass")) else None,
+        "schema_sent": None,
         "run_manifest": {
             "timeout_s": run.options["timeout_s"],
             "settings": run.settings,
             "options": run.options,
             "model": run.provider if "/" in run.provider else None,
             "timed_out": isinstance(error, VendorTimeout),
-            "captured_at": captured_at,
+            "captured_at": about.captured_at,
             "oeb_ray": __version__,
         },
         "citations": list(extraction.citations) if extraction else [],
         "pages": extraction.pages if extraction else None,
-        "prediction_sha256": hashlib.sha256(extraction.prediction).hexdigest() if extraction else None,
+        "prediction_sha256": digest(extraction.prediction) if extraction else None,
         "prediction_bytes": len(extraction.prediction) if extraction else 0,
-        "schema_sha256": hashlib.sha256(schema.encode("utf-8", "surrogatepass")).hexdigest(),
+        "schema_sha256": about.schema_sha256,
         "document": {
-            "sha256": hashlib.sha256(document.data).hexdigest() if document.data else "",
-            "size": stamp.size,
-            "stamp": stamp.stamp,
+            "sha256": digest(document.data) if document.found else "",
+            "size": about.stamp.size,
+            "stamp": about.stamp.stamp,
             "media_type": document.media_type,
             "name_sent": document.name,
         },
+        "earlier": about.earlier,
         "token": uuid.uuid4().hex,
     }
-    if error is not None:
-        record["result"] = {"__error__": _row_text(error)}
-    return Outcome(extraction.prediction if extraction else None, record)
+
+
+def history(record: Any) -> list[Any]:
+    """What a record that is replaced leaves in the one that follows: its predecessors and its own outline."""
+    if not isinstance(record, dict):
+        return []
+    kept = ("result", "error", "cost", "job_id", "prediction_sha256", "schema_sha256", "document")
+    captured_at = record.get("run_manifest", {}).get("captured_at")
+    return [*record.get("earlier", []), {"captured_at": captured_at, **{key: record.get(key) for key in kept}}]
 
 
 def _described(error: Exception | None) -> dict[str, Any] | None:
@@ -128,7 +164,7 @@ def receipt_of(record: dict[str, Any]) -> Receipt:
         doc_id=record["doc_id"],
         error=record["result"]["__error__"] if error else None,
         error_type=error["type"] if error else None,
-        retryable=bool(error and (error["transient"] or error["type"] in ("VendorTimeout", "Unreachable"))),
+        retryable=bool(error and (error["transient"] or error["type"] in RETRYABLE)),
         prediction_sha256=record["prediction_sha256"],
         prediction_bytes=record["prediction_bytes"],
         schema_sha256=record["schema_sha256"],

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .plan import Plan
-from .run import RunState
+from .runstate import RunState
 
 LINE_SECONDS = 5.0
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -112,40 +112,53 @@ def plan_text(plan: Plan) -> Table:
         table.add_column(heading, justify="right" if heading in ("predict", "recorded", "score") else "left")
     for made in plan.runs:
         settings = "\n".join(f"{key}={value!r}" for key, value in made.run.settings.items())
-        selected = {plan.homes[position] for position in plan.corpus.selected}
-        waiting = {plan.homes[position] for position in made.predict}
-        recorded = {home for home in plan.members if plan.recorded(made, home)}
+        parts = plan.to_score(made) | {plan.homes[position] for position in made.predict}
+        recorded = sum(plan.corpus.ids[position] in made.receipts for position in plan.corpus.selected)
         table.add_row(
             plain(made.run.provider),
             plain(made.run.name),
             plain(settings or "-"),
             str(len(made.predict)),
-            str(len(plan.corpus.selected) - len(made.predict)),
-            f"{len((recorded - made.current) | (waiting & selected))} parts",
+            str(recorded),
+            f"{len(parts)} part{'s' * (len(parts) != 1)}",
         )
     return table
 
 
-def summary_table(states: Sequence[RunState], summaries: Mapping[str, Mapping[str, Any]]) -> Table:
+_FIGURES = ("documents", "scored", "failed", "pending", "coverage", "accuracy", "precision", "recall")
+
+
+def summary_table(states: Sequence[RunState]) -> Table:
     """The result: one line per Run, scored and selected documents beside every mean."""
     table = Table(pad_edge=True)
-    for heading in ("run", "documents", "scored", "failed", "pending", "accuracy", "precision", "recall"):
-        table.add_column(heading, justify="left" if heading == "run" else "right", no_wrap=True)
+    table.add_column("run", overflow="fold")
+    for heading in _FIGURES:
+        table.add_column(heading, justify="right", no_wrap=True, min_width=6)
     for state in states:
-        summary = summaries.get(state.name)
-        if summary is None:
-            continue
-        means = [f"{summary[key]:.4f}" if summary["scored"] else "-" for key in ("accuracy", "precision", "recall")]
-        failed = summary["documents"] - summary["scored"]
-        table.add_row(
-            plain(f"{state.name}{_told_apart(state)}"),
-            str(summary["documents"]),
-            str(summary["scored"]),
-            str(failed),
-            str(max(0, state.total - state.done)),
-            *means,
-        )
+        summary = state.summary
+        if summary is not None:
+            means = [f"{summary[key]:.4f}" if summary["scored"] else "-" for key in _FIGURES[5:]]
+            counts = (
+                summary["documents"],
+                summary["scored"],
+                summary["documents"] - summary["scored"],
+                _pending(state),
+            )
+            table.add_row(
+                plain(f"{state.name}{_told_apart(state)}"), *map(str, counts), f"{summary['coverage']:.4f}", *means
+            )
     return table
+
+
+def _pending(state: RunState) -> int:
+    return max(0, state.total - state.done)
+
+
+def errors_line(state: RunState) -> str:
+    """Why documents of a Run failed: the commonest reasons, each with how often."""
+    common = [f"{count} x {text[:160]}" for text, count in state.errors.most_common(3)]
+    more = f"; and {len(state.errors) - 3} other reasons" if len(state.errors) > 3 else ""
+    return f"{state.name}: {sum(state.errors.values())} failed: {'; '.join(common)}{more}"
 
 
 def _told_apart(state: RunState) -> str:
@@ -154,9 +167,9 @@ def _told_apart(state: RunState) -> str:
 
 
 def last_line(states: Sequence[RunState], seconds: float) -> str:
-    """``80/80 documents  1 failed  3.0s elapsed``."""
+    """``80/80 documents  1 failed  3.0s elapsed``; what scoring refused counts as failed too."""
     done, total = sum(state.done for state in states), sum(state.total for state in states)
-    failed = sum(state.failed for state in states)
+    failed = sum(sum(state.errors.values()) if state.summary else state.failed for state in states)
     return f"{done}/{total} documents  {failed} failed  {_span(seconds)} elapsed"
 
 

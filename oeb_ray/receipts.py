@@ -1,42 +1,95 @@
-"""Receipts of what is recorded: an index of the records, rebuilt from them where it is missing.
+"""Receipts of what is recorded: an index of the records, rebuilt from them where it lacks any.
 
-In: a Run's folder. Out: a Receipt per recorded document. The records are listed once, and only those are opened that
-the index lacks.
+In: a Run's folder. Out: a Receipt per recorded document. A record is opened only when the index lacks it; then the
+prediction that it names must be there as well.
 """
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
 from . import layout, storage
+from .digests import digest
 from .jsontext import read_json
 from .predict import receipt_of
 from .records import Receipt
-from .tables import read_receipts
+from .tables import read_receipts, receipts_table
 
 
 def stored_receipts(out: str, run: str, ids: set[str]) -> dict[str, Receipt]:
-    """Receipts of all recorded documents of the corpus: from the index, and from records that it lacks."""
-    found: dict[str, Receipt] = {}
+    """Receipts of all recorded documents among ``ids``: from the index, and from the records that it lacks.
+
+    The records are listed once, since one that was deleted is not done, whatever the index says.
+    """
+    names = storage.listed(storage.join(out, run, "records"))
+    there = {doc_id for doc_id in ids if f"{storage.encode_id(doc_id)}.json" in names}
+    found = {doc_id: receipt for doc_id, receipt in _index(out, run)[0].items() if doc_id in there}
+    with ThreadPoolExecutor(16) as threads:
+        for receipt in threads.map(lambda doc_id: read_receipt(out, run, doc_id), there - found.keys()):
+            if receipt is not None:
+                found[receipt.doc_id] = receipt
+    return found
+
+
+def _index(out: str, run: str) -> tuple[dict[str, Receipt], list[str]]:
+    """The newest receipt of each document in the index, and the files that were read."""
     folder = storage.join(out, run, layout.RECEIPTS)
-    for name in sorted(storage.listed(folder)):
+    newest: dict[str, Receipt] = {}
+    names = sorted(storage.listed(folder))
+    for name in names:
         try:
             receipts = read_receipts(storage.read(storage.join(folder, name)))
         except FileNotFoundError:  # another driver has just merged it
             continue
-        found.update((receipt.doc_id, receipt) for receipt in receipts if receipt.doc_id in ids)
-    if len(found) < len(ids):
-        records = storage.join(out, run, "records")
-        for name in storage.listed(records):
-            doc_id = storage.decode_id(name.removesuffix(".json"))
-            if doc_id in ids and doc_id not in found:
-                receipt = read_receipt(storage.join(records, name))
-                if receipt is not None:
-                    found[doc_id] = receipt
-    return found
+        take_newer(newest, receipts)
+    return newest, names
 
 
-def read_receipt(address: str) -> Receipt | None:
-    """The receipt of a stored record; None if it is gone or damaged, so that the document counts as not done."""
+def take_newer(known: dict[str, Receipt], receipts: Iterable[Receipt]) -> None:
+    """Adds receipts, keeping of each document the one of the later attempt."""
+    for receipt in receipts:
+        before = known.get(receipt.doc_id)
+        if before is None or receipt.attempts >= before.attempts:
+            known[receipt.doc_id] = receipt
+
+
+def read_receipt(out: str, run: str, doc_id: str) -> Receipt | None:
+    """The receipt of a stored record; None if it is gone or damaged, or its prediction is another one."""
     try:
-        return receipt_of(read_json(storage.read(address)))
+        receipt = receipt_of(read_json(storage.read(layout.record(out, run, doc_id))))
+        if receipt.doc_id != doc_id:
+            return None
+        if receipt.prediction_sha256 is not None:
+            prediction = storage.read(layout.prediction(out, run, doc_id))
+            if digest(prediction) != receipt.prediction_sha256:
+                return None
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
+    return receipt
+
+
+def add_to_index(out: str, run: str, receipts: Iterable[Receipt]) -> None:
+    """Writes receipts as one more file of the index."""
+    _put(out, run, receipts)
+
+
+def merge_index(out: str, run: str, receipts: Iterable[Receipt], without: frozenset[str] = frozenset()) -> None:
+    """Makes one file of the index and ``receipts``, leaving out documents ``without``.
+
+    The files that went into it go afterwards: a receipt may be there twice for a while, but never not.
+    """
+    newest, names = _index(out, run)
+    fresh = list(receipts)
+    if len(names) == 1 and not without and all(newest.get(receipt.doc_id) == receipt for receipt in fresh):
+        return
+    take_newer(newest, fresh)
+    _put(out, run, (receipt for doc_id, receipt in newest.items() if doc_id not in without))
+    for name in names:
+        storage.delete(storage.join(out, run, layout.RECEIPTS, name))
+
+
+def _put(out: str, run: str, receipts: Iterable[Receipt]) -> None:
+    name = f"part-{uuid.uuid4().hex}.parquet"
+    storage.put(storage.join(out, run, layout.RECEIPTS, name), receipts_table(receipts))

@@ -19,13 +19,14 @@ class FileStamp(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Doc:
-    """One document of a corpus. ``schema``: JSON text; the paths are absolute paths or URLs."""
+    """One document of a corpus. ``schema``: JSON text, with its digest; the paths are absolute paths or URLs."""
 
     doc_id: str
     suite: str
     doc_path: str
     gt_path: str
     schema: str
+    schema_sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Run:
     """One provider with one option set.
 
     ``settings``: every setting, defaults included; they make the name. ``options``: run options, which do not:
-    ``timeout_s``, ``overlay``, ``send_name``, ``address`` and what the provider adds. ``folder``: below the output.
+    ``timeout_s`` and what the provider adds.
     """
 
     name: str
@@ -44,7 +45,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class PredictBatch:
-    """Documents for one task; ``again``: replace records that are there."""
+    """Documents for one task; ``again``: replace records that are there, and keep their history."""
 
     out: str
     run: Run
@@ -58,7 +59,8 @@ class Receipt:
 
     ``error``: the text of the document's row if it failed, else None; ``error_type``: its class. ``retryable``: asking
     again may help. Digests are SHA-256 in hex; ``prediction_sha256`` is None where no prediction was stored.
-    Money in ``usd`` (dollars stated by the vendor) and ``credits`` (vendor's own); ``wall_s`` in seconds.
+    Money in ``usd`` (dollars stated by the vendor) and ``credits`` (vendor's own); ``wall_s`` in seconds. ``attempts``
+    counts how often the document was asked for, over all its records: of two receipts the one with more is newer.
     """
 
     doc_id: str
@@ -86,6 +88,7 @@ class ScoreItem:
     doc_id: str
     gt_path: str
     schema: str
+    schema_sha256: str
     prediction_sha256: str | None
     error: str | None
 
@@ -96,7 +99,6 @@ class PartTask:
 
     out: str
     run: Run
-    scorer: str
     suite: str
     part: str
     items: tuple[ScoreItem, ...]
@@ -106,17 +108,12 @@ class PartTask:
 
 @dataclass(frozen=True, slots=True)
 class PartReceipt:
-    """What scoring a part came to: gold digests by doc_id, documents whose pair disagrees, notes on the gold.
+    """What scoring a part came to: digests of the golds that could be read, and notes on them.
 
     ``broken``: doc_ids whose prediction is not the one that the record names; the part was not written then.
     """
 
     run: str
-    suite: str
-    part: str
-    scored: int
-    failed: int
     gold_sha256: dict[str, str]
     broken: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    seconds: float = 0.0

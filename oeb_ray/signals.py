@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
@@ -19,27 +20,27 @@ EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 class Interrupts:
     """``exit_code`` is that of the signal that came, or 0 while none has."""
 
-    exit_code = 0
+    def __init__(self) -> None:
+        self.exit_code = 0
+
+    def install(self) -> dict[int, Any]:
+        """Takes the signals over; returns the handlers that were there. Ray puts its own in place when it starts."""
+        if threading.current_thread() is not threading.main_thread():
+            return {}
+        return {number: signal.signal(number, self._handle) for number in EXIT_CODES}
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        code = EXIT_CODES[signal.Signals(number)]
+        if self.exit_code:
+            os._exit(code)
+        self.exit_code = code
 
 
 @contextmanager
 def noted_interrupts() -> Iterator[Interrupts]:
-    """While inside, signals are noted.
-
-    To be entered after Ray has started: it would end the process on SIGTERM before any clean-up.
-    """
+    """While inside, signals are noted."""
     noted = Interrupts()
-    if threading.current_thread() is not threading.main_thread():
-        yield noted
-        return
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        code = EXIT_CODES[signal.Signals(number)]
-        if noted.exit_code:
-            os._exit(code)
-        noted.exit_code = code
-
-    before = {number: signal.signal(number, handle) for number in EXIT_CODES}
+    before = noted.install()
     try:
         yield noted
     finally:

@@ -12,15 +12,17 @@ import os
 import uuid
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote
 
-from .errors import StorageError
+from .errors import MissingDependency, RequestError, StorageError
 from .records import FileStamp
 
 _LITERAL = frozenset(" -_.,()[]+=@!'")
+LISTED_TOGETHER = 8  # files of one folder from which a listing is cheaper than a look at each
 LONGEST_ID = 240  # bytes of an encoded id, so that the file name with its ending stays below 255
 
 
@@ -62,6 +64,8 @@ class Backend(Protocol):
     def delete(self, path: str) -> None: ...
     def stat(self, path: str) -> FileStamp: ...
     def list(self, folder: str) -> dict[str, FileStamp]: ...
+    def read_tail(self, path: str, size: int) -> bytes: ...
+    def is_folder(self, path: str) -> bool: ...
 
 
 class Folder:
@@ -131,9 +135,18 @@ class Folder:
                 if entry.is_dir():
                     waiting.append(entry.path)
                 elif not entry.name.startswith(self.TEMPORARY):
-                    found = entry.stat()
-                    files[os.path.relpath(entry.path, folder)] = FileStamp(found.st_size, str(found.st_mtime_ns))
+                    with suppress(FileNotFoundError):  # gone since, or a link to nowhere
+                        found = entry.stat()
+                        files[os.path.relpath(entry.path, folder)] = FileStamp(found.st_size, str(found.st_mtime_ns))
         return files
+
+    def read_tail(self, path: str, size: int) -> bytes:
+        with open(path, "rb") as stream:
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - size))
+            return stream.read()
+
+    def is_folder(self, path: str) -> bool:
+        return os.path.isdir(path)
 
 
 class Remote:
@@ -163,6 +176,12 @@ class Remote:
 
     def delete(self, path: str) -> None:
         self.fs.rm_file(path)
+
+    def read_tail(self, path: str, size: int) -> bytes:
+        return bytes(self.fs.tail(path, size))
+
+    def is_folder(self, path: str) -> bool:
+        return bool(self.fs.isdir(path))
 
     def stat(self, path: str) -> FileStamp:
         found = self.fs.info(path)
@@ -196,7 +215,14 @@ def _is_conflict(error: OSError) -> bool:
 
 @cache
 def _backend(protocol: str) -> Backend:
-    return Folder() if protocol == "file" else Remote(protocol)
+    try:
+        return Folder() if protocol == "file" else Remote(protocol)
+    except ValueError as error:
+        raise RequestError(
+            f"{protocol}:// is no storage that fsspec knows; use a path, s3:// or another of its kinds"
+        ) from error
+    except ImportError as error:
+        raise MissingDependency(f"{protocol}:// needs a package that is not installed: {error}") from error
 
 
 def protocol_of(address: str) -> str:
@@ -266,6 +292,20 @@ def listed(address: str) -> dict[str, FileStamp]:
         return backend.list(path)
 
 
+def read_tail(address: str, size: int) -> bytes:
+    """The last ``size`` bytes of an object, or all of a shorter one."""
+    backend, path = located(address)
+    with _failures("read", address):
+        return backend.read_tail(path, size)
+
+
+def is_folder(address: str) -> bool:
+    """Whether anything lies below an address."""
+    backend, path = located(address)
+    with _failures("list", address):
+        return backend.is_folder(path)
+
+
 def stat(address: str) -> FileStamp:
     """Size and stamp of one object. Raises FileNotFoundError."""
     backend, path = located(address)
@@ -279,17 +319,19 @@ def stat_many(addresses: Iterable[str]) -> dict[str, FileStamp]:
     for address in addresses:
         folders.setdefault(parent(address), []).append(address)
     found: dict[str, FileStamp] = {}
+    single: list[str] = []
     for folder, members in folders.items():
-        if len(members) < 8:
-            with ThreadPoolExecutor(8) as threads:
-                stamps = threads.map(_stat_or_none, members)
-                found.update({address: stamp for address, stamp in zip(members, stamps, strict=True) if stamp})
+        if len(members) < LISTED_TOGETHER:
+            single.extend(members)
             continue
         files = listed(folder)
         for address in members:
             stamp = files.get(address[len(folder) + 1 :])
             if stamp is not None:
                 found[address] = stamp
+    with ThreadPoolExecutor(16) as threads:
+        stamps = threads.map(_stat_or_none, single)
+        found.update({address: stamp for address, stamp in zip(single, stamps, strict=True) if stamp})
     return found
 
 
@@ -310,8 +352,10 @@ class _failures:
         return None
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if error is None or isinstance(error, (FileNotFoundError, StorageError)) or not isinstance(error, Exception):
+        if error is None or isinstance(error, StorageError) or not isinstance(error, Exception):
             return
-        if isinstance(error, OSError) or type(error).__module__.split(".")[0] in {"botocore", "aiohttp", "s3fs"}:
+        if isinstance(error, FileNotFoundError) and self.verb != "write":
+            return
+        if isinstance(error, OSError) or type(error).__module__.split(".")[0] not in {"builtins", "oeb_ray"}:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise StorageError(f"cannot {self.verb} {self.address}: {reason}") from error

@@ -7,6 +7,7 @@ predictions and scorer alone, and usage.json.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -17,14 +18,20 @@ from .scoring.field_matching.summarize import summarize
 from .tables import SCORE_KEYS, SCORES, read_parts
 
 
-def write_summaries(out: str, run: Run, homes: Iterable[layout.Home], receipts: Iterable[Receipt]) -> dict[str, Any]:
-    """Writes scores.jsonl, usage.json and summary.json of a Run from its parts and receipts; returns the summary."""
+def write_summaries(
+    out: str, run: Run, homes: Iterable[layout.Home], receipts: Iterable[Receipt]
+) -> tuple[dict[str, Any], Counter[str]]:
+    """Writes scores.jsonl, usage.json and summary.json of a Run; returns the summary, and the texts of error rows.
+
+    Raises:
+        DamagedPart: a part cannot be read; nothing was written.
+    """
     rows = list(score_rows(out, run.name, homes))
     storage.put(storage.join(out, run.name, "scores.jsonl"), "".join(line(row) + "\n" for row in rows).encode())
     summary = {"run": run.name, "provider": run.provider, "settings": run.settings, **summarize(rows)}
     storage.put(storage.join(out, run.name, "usage.json"), pretty(usage(receipts)))
     storage.put(storage.join(out, run.name, "summary.json"), pretty(summary))
-    return summary
+    return summary, Counter(row["error"] for row in rows if row["status"] == "error")
 
 
 def score_rows(out: str, run: str, homes: Iterable[layout.Home]) -> Iterator[dict[str, Any]]:
@@ -45,7 +52,7 @@ def usage(receipts: Iterable[Receipt]) -> dict[str, Any]:
 
     return {
         "documents": len(listed),
-        "failed": sum(receipt.error is not None for receipt in listed),
+        "unanswered": sum(receipt.error is not None for receipt in listed),
         "attempts": sum(receipt.attempts for receipt in listed),
         "usd": total([receipt.usd for receipt in listed]),
         "usd_unknown": sum(receipt.usd is None for receipt in listed),

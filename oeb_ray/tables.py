@@ -5,7 +5,6 @@ In: score rows, verdict columns, Receipts. Out: Parquet bytes that are the same 
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 from collections.abc import Iterable, Sequence
@@ -17,6 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from . import storage
+from .digests import text_digest
+from .errors import InternalError
 from .jsontext import printable, raw_json
 from .records import FileStamp, Receipt, ScoreItem
 from .scoring.field_matching.scorer import Scored
@@ -74,11 +75,19 @@ def parquet(table: pa.Table, stamp: str | None = None, dictionaries: Sequence[st
     return sink.getvalue()
 
 
-def stamp_of(data: bytes) -> str | None:
-    """The stamp of a part, or None if it has none or is no Parquet."""
+FOOTER_BYTES = 16_384  # what is read of a part to learn its stamp
+
+
+def stamp_at(address: str) -> str | None:
+    """The stamp of a stored part, from its last bytes; None if there is no part, or none of ours."""
     try:
-        metadata = pq.read_schema(io.BytesIO(data)).metadata
-    except (pa.ArrowInvalid, OSError):
+        tail = storage.read_tail(address, FOOTER_BYTES)
+        length = int.from_bytes(tail[-8:-4], "little") + 8
+        if length > len(tail):
+            tail = storage.read_tail(address, length)
+        # To the reader a file is its first and last four bytes and the footer before them.
+        metadata = pq.read_metadata(io.BytesIO(b"PAR1" + tail[-length:])).metadata
+    except (FileNotFoundError, pa.ArrowException, OSError):
         return None
     return metadata[STAMP].decode() if metadata and STAMP in metadata else None
 
@@ -88,9 +97,8 @@ def part_stamp(scorer: str, items: Iterable[ScoreItem], gold_sha256: dict[str, s
     lines = [f"{TABLE_FORMAT} {scorer}"]
     for item in items:
         made_from = item.prediction_sha256 or f"error {item.error}"
-        schema = hashlib.sha256(item.schema.encode("utf-8", "surrogatepass")).hexdigest()
-        lines.append(json.dumps([item.doc_id, made_from, gold_sha256[item.doc_id], schema]))
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+        lines.append(json.dumps([item.doc_id, made_from, gold_sha256.get(item.doc_id), item.schema_sha256]))
+    return text_digest("\n".join(lines))
 
 
 def score_part(rows: list[dict[str, Any]], stamp: str) -> bytes:
@@ -150,6 +158,14 @@ def _raws(values: list[Any], present: list[int]) -> list[str | None]:
     return texts
 
 
+def _read(data: bytes, schema: pa.Schema) -> pa.Table:
+    """A whole file with just the declared columns.
+
+    Not by pyarrow.parquet.read_table: its scanner's threads may still be there when a short process ends, and abort it.
+    """
+    return pq.ParquetFile(io.BytesIO(data)).read(use_threads=False).select(schema.names).cast(schema)
+
+
 # --- receipts -----------------------------------------------------------------------------------------------------
 
 _RECEIPT_FIELDS = [field.name for field in fields(Receipt)]
@@ -165,11 +181,15 @@ def receipts_table(receipts: Iterable[Receipt]) -> bytes:
 
 def read_receipts(data: bytes) -> list[Receipt]:
     """The receipts of one file; none if it is damaged, since they can be made again from the records."""
+    return [Receipt(**{name: row[name] for name in _RECEIPT_FIELDS}) for row in _rows(data, RECEIPTS)]
+
+
+def _rows(data: bytes, schema: pa.Schema) -> list[dict[str, Any]]:
+    """Rows of an index; none if it is damaged or has other columns, since an index can be made again."""
     try:
-        table = pq.read_table(io.BytesIO(data), schema=RECEIPTS)
-    except (pa.ArrowInvalid, OSError):
+        return list(_read(data, schema).to_pylist())
+    except (pa.ArrowException, KeyError, ValueError, OSError):
         return []
-    return [Receipt(**{name: row[name] for name in _RECEIPT_FIELDS}) for row in table.to_pylist()]
 
 
 DIGESTS = pa.schema([("address", _TEXT), ("size", pa.int64()), ("stamp", _TEXT), ("sha256", _TEXT)])
@@ -186,18 +206,32 @@ def digests_table(known: dict[str, tuple[FileStamp, str]]) -> bytes:
 
 def read_digests(data: bytes) -> dict[str, tuple[FileStamp, str]]:
     """What `digests_table` wrote; nothing if it is damaged, since digests can be made again."""
-    try:
-        rows = pq.read_table(io.BytesIO(data), schema=DIGESTS).to_pylist()
-    except (pa.ArrowInvalid, OSError):
-        return {}
-    return {row["address"]: (FileStamp(row["size"], row["stamp"]), row["sha256"]) for row in rows}
+    return {row["address"]: (FileStamp(row["size"], row["stamp"]), row["sha256"]) for row in _rows(data, DIGESTS)}
 
 
 # --- reading what was written -------------------------------------------------------------------------------------
 
 
+class DamagedPart(InternalError):
+    """A part that cannot be read; ``address`` says which."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(address, reason)
+        self.address = address
+
+    def __str__(self) -> str:
+        return f"{self.address} is damaged: {self.args[1]}"
+
+
 def read_parts(addresses: Sequence[str], schema: pa.Schema) -> pa.Table:
-    """Parts of one table, concatenated in the order given."""
+    """Parts of one table, concatenated in the order given. Raises DamagedPart."""
     with ThreadPoolExecutor(8) as threads:
-        tables = [pq.read_table(io.BytesIO(data), schema=schema) for data in threads.map(storage.read, addresses)]
+        tables = list(threads.map(lambda address: _part(address, schema), addresses))
     return pa.concat_tables(tables).replace_schema_metadata(None) if tables else schema.empty_table()
+
+
+def _part(address: str, schema: pa.Schema) -> pa.Table:
+    try:
+        return _read(storage.read(address), schema)
+    except (pa.ArrowException, KeyError, ValueError, OSError) as error:
+        raise DamagedPart(address, str(error)) from error

@@ -132,7 +132,10 @@ class Silent:
 
 def run_inline(words: list[str], cluster: Any = None) -> dict[str, dict[str, Any]]:
     """Runs a job in this process and returns its summaries."""
-    return run.execute(run.plan_job(read_job(composed(words))), cluster or InlineCluster(), Silent())
+    outcome = run.execute(run.plan_job(read_job(composed(words))), cluster or InlineCluster(), Silent())
+    if outcome.stopped:
+        raise next(iter(outcome.stopped.values()))
+    return outcome.summaries
 
 
 def contents(out: str) -> dict[str, bytes]:

@@ -175,7 +175,8 @@ def test_golds_that_are_broken_are_rows_and_named(corpus: SmallCorpus, tmp_path:
     ]
     assert sum("ValueError" in error or "JSONDecodeError" in error for error in errors if error) == 1
     assert sum("TypeError: the gold document must be an object" in error for error in errors if error) == 2
-    notes = check.check_golds(manifest.load(str(corpus.manifest)))
+    notes, unusable = check.check_golds(manifest.load(str(corpus.manifest)))
+    assert unusable == 3
     assert any("no JSON" in note and rows[0]["doc_id"] in note for note in notes)
     assert any("invoice_id: 7 is not of type" in note for note in notes)
     assert any("secret: the schema has no such property" in note for note in notes)

@@ -20,7 +20,7 @@ from oeb_ray.cluster.contract import Lost
 from oeb_ray.cluster.inline import InlineCluster
 from oeb_ray.cluster.rays import RayCluster
 from oeb_ray.errors import InternalError
-from oeb_ray.records import PredictBatch
+from oeb_ray.records import PartTask, PredictBatch
 from oeb_ray.scoring.field_matching import summarize
 from tests.helpers import SmallCorpus, contents, overrides, run_inline
 
@@ -97,9 +97,44 @@ def test_lost_workers_change_no_byte(small, expected, tmp_path, after) -> None:
     assert contents(str(tmp_path)) == expected[1]
 
 
-def test_a_worker_that_is_always_lost_is_named_and_nothing_is_lost(small, expected, tmp_path) -> None:
-    with pytest.raises(InternalError, match="was lost 3 times"):
-        run_inline(overrides(small, tmp_path), Loses(9, False))
+class LosesOne(InlineCluster):
+    """A cluster whose worker dies whenever it meets one document."""
+
+    def __init__(self, doc_id: str) -> None:
+        super().__init__()
+        self.doc_id, self.sent = doc_id, []
+
+    def wait(self, seconds: float):  # type: ignore[no-untyped-def]
+        item = self._waiting[0]
+        if isinstance(item, PredictBatch):
+            self.sent.append(len(item.docs))
+            if any(doc.doc_id == self.doc_id for doc in item.docs):
+                return [Lost(self._waiting.popleft(), "WorkerCrashedError: test")]
+        return super().wait(seconds)
+
+
+def test_a_document_that_kills_its_worker_fails_alone(small, expected, tmp_path) -> None:
+    killer = "doc 00004 [x]"
+    cluster = LosesOne(killer)
+    summaries = run_inline(overrides(small, tmp_path), cluster)
+    assert [summary["scored"] for summary in summaries.values()] == [89, 89]
+    for run in summaries:
+        rows = map(json.loads, (tmp_path / run / "scores.jsonl").read_text().splitlines())
+        (failed,) = (row for row in rows if row["status"] == "error")
+        assert failed["doc_id"] == killer and "was lost 3 times" in failed["error"]
+    run_inline(overrides(small, tmp_path, "retry_failed=transient"))
+    assert contents(str(tmp_path)) == expected[1]
+
+
+def test_a_part_that_always_loses_its_worker_is_named_and_nothing_is_lost(small, expected, tmp_path) -> None:
+    class LosesParts(InlineCluster):
+        def wait(self, seconds: float):  # type: ignore[no-untyped-def]
+            if isinstance(self._waiting[0], PartTask):
+                return [Lost(self._waiting.popleft(), "OutOfMemoryError: test")]
+            return super().wait(seconds)
+
+    with pytest.raises(InternalError, match=r"part-.* was lost 3 times; last: OutOfMemoryError"):
+        run_inline(overrides(small, tmp_path), LosesParts())
     run_inline(overrides(small, tmp_path))
     assert contents(str(tmp_path)) == expected[1]
 

@@ -57,7 +57,7 @@ GROUPS = {
 NEEDED = {
     "corpus=manifest": ["corpus.manifest=x"],
     "storage=s3": ["storage.root=s3://b"],
-    "cluster=existing": ["cluster.address=a"],
+    "cluster=existing": ["cluster.address='h:1'"],
 }
 
 
@@ -185,18 +185,56 @@ def test_names_that_are_no_texts_are_refused(given: str, tmp_path: Path) -> None
         read_job(composed(["experiment=mine"], str(tmp_path)))
 
 
-def test_options_and_grids_expand_to_runs() -> None:
+def test_options_and_grids_expand_to_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for system in ("a", "b"):
+        (tmp_path / "x" / system).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
     runs, _ = plan.expand({"replay": {"grid": {"system": ["a", "b"]}, "folder": "x"}}, 60.0)
     assert [run.settings["system"] for run in runs] == ["a", "b"]
     assert all(run.options["folder"].startswith("/") for run in runs), "independent of the working folder"
-    runs, _ = plan.expand({"replay": {"options": [{"system": "a"}, {"system": "a"}, {"system": "b"}]}}, 60.0)
+    runs, _ = plan.expand(
+        {"replay": {"folder": "x", "options": [{"system": "a"}, {"system": "a"}, {"system": "b"}]}}, 60.0
+    )
     assert [run.settings["system"] for run in runs] == ["a", "b"], "what comes to the same settings is one run"
-    runs, _ = plan.expand({"replay": {"options": [{"system": "a"}], "seed": 7}}, 60.0)
+    runs, _ = plan.expand({"replay": {"options": [{"system": "a"}], "folder": "x", "seed": 7}}, 60.0)
     assert runs[0].name == plan.run_name("replay", {"system": "a"}), "run options are not in the name"
 
 
-def test_a_name_that_cannot_be_stored_is_refused() -> None:
-    """BR-67"""
-    with pytest.raises(RequestError, match=r"must be given|characters"):
-        plan.expand({"replay": {}}, 60.0)
+def test_a_name_that_cannot_be_stored_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """BR-67: said with its length, never cut so that two could meet."""
     assert len(plan.run_name("org/" + "x" * 240)) == len("org__") + 240 + len("-12345678")
+    monkeypatch.setattr(plan, "LONGEST_NAME", 10)
+    (tmp_path / "a").mkdir()
+    with pytest.raises(RequestError, match="name has 15 characters, at most 10 can be stored"):
+        plan.expand({"replay": {"system": "a", "folder": str(tmp_path)}}, 60.0)
+
+
+def test_what_must_be_given_is_named() -> None:
+    with pytest.raises(RequestError, match=r"providers\.replay\.system: must be given"):
+        plan.expand({"replay": {}}, 60.0)
+
+
+@pytest.mark.parametrize("word", ["limt=2", "+limt=2", "+cluster.cpsu=1", "+corpus.nam=x", "+foo=1"])
+def test_unknown_keys_are_refused_with_the_full_key(word: str) -> None:
+    key = word.lstrip("+").split("=")[0]
+    with pytest.raises(RequestError, match=f"{key}: no such key; .*known:"):
+        read_job(composed([word]))
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["corpus.data_root=5", "corpus.manifest=5", "+providers=5", "providers.pdftext=5", "cluster=null", "cluster.cpus=0",
+     "cluster.cpus=abc", "cluster.cpus=1.5", "storage.root=''", "scorer.name=7", "limit=x", "verdicts=7"],
+)  # fmt: skip
+def test_values_of_another_kind_are_refused(word: str) -> None:
+    with pytest.raises(RequestError):
+        plan.expand(read_job(composed([word])).providers, 60.0)
+
+
+def test_a_broken_file_of_the_users_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "mine.yaml").write_text("# @package _global_\nsuites: [a\n")
+    with pytest.raises(RequestError, match="refused"):
+        composed(["experiment=mine"], str(tmp_path))
+    with pytest.raises(RequestError, match="there is no such folder"):
+        composed([], str(tmp_path / "none"))

@@ -14,13 +14,14 @@ PACKAGE = ROOT / "oeb_ray"
 
 # A module may import from the layers above it in this list, and from its own part of the package.
 LAYERS = [
-    {"errors", "jsontext", "records", "media", "__init__"},
+    {"errors", "digests", "jsontext", "records", "media", "__init__"},
     {"storage", "scoring"},
     {"providers", "layout"},
     {"corpus", "tables", "predict", "grade", "config", "signals"},
-    {"receipts", "summaries"},
-    {"pool"},
+    {"receipts", "summaries", "pool", "simulator"},
     {"plan", "cluster"},
+    {"runstate"},
+    {"driver"},
     {"run"},
     {"progress"},
     {"cli"},
@@ -41,6 +42,9 @@ HOMES = {
     "pypdfium2": {"providers"},
     "defusedxml": {"providers"},
     "msgspec": {"jsontext"},
+    "starlette": {"simulator"},
+    "uvicorn": {"simulator"},
+    "h11": {"simulator"},
 }
 
 

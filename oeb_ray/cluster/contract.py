@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from ..errors import OebError
 from ..records import PartReceipt, PartTask, PredictBatch, Receipt
 
 
@@ -17,7 +18,7 @@ class Predicted(NamedTuple):
 
     batch: PredictBatch
     receipts: tuple[Receipt, ...]
-    stopped: Exception | None = None
+    stopped: OebError | None = None
 
 
 class Graded(NamedTuple):
@@ -25,7 +26,7 @@ class Graded(NamedTuple):
 
     task: PartTask
     receipt: PartReceipt | None
-    failed: Exception | None = None
+    failed: OebError | None = None
 
 
 class Lost(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 from typing import Any
 
@@ -20,7 +21,7 @@ from . import work
 from .contract import Ended, Graded, Lost, Predicted
 
 OBJECT_STORE_BYTES = 100_000_000  # only addresses and receipts pass through it
-CONNECT_SECONDS = 60
+CONNECT_SECONDS = 10.0
 
 
 class RayCluster:
@@ -37,6 +38,8 @@ class RayCluster:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False, "namespace": "oeb"}
+        if address:
+            _check_reachable(address)
         self._ours = not ray.is_initialized()
         try:
             if not self._ours:
@@ -53,12 +56,14 @@ class RayCluster:
                     _node_ip_address=host,
                     **quiet,
                 )
-        except (ConnectionError, RayError, TimeoutError) as error:
-            raise RequestError(f"no Ray cluster at {address}: {error}") from error
+        except Exception as error:  # whatever hinders Ray, it did not start
+            reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+            where = f"no Ray cluster at {address}" if address else "Ray does not start on this machine"
+            raise RequestError(f"{where}: {reason[:300]}") from error
         self.slots = int(ray.cluster_resources().get("CPU", 0))
         if self.slots < 1:
             self.close()
-            raise RequestError(f"the Ray cluster at {address} has no CPU to work with; start a node with some")
+            raise RequestError(f"the Ray cluster at {address or 'this machine'} has no CPU to work with")
         self._predict = ray.remote(work.do_predict).options(num_cpus=1, max_retries=0)
         self._score = ray.remote(work.do_score).options(num_cpus=1, max_retries=0)
         self._pending: dict[ray.ObjectRef[Any], PredictBatch | PartTask] = {}
@@ -91,10 +96,22 @@ class RayCluster:
             ended: Predicted | Graded = ray.get(ref)
             return ended
         except RayTaskError as error:
-            raise InternalError(f"a worker failed in a way that is a bug: {error}") from error
+            last = [line for line in str(error).splitlines() if line.strip()][-1:]
+            raise InternalError(f"a worker failed in a way that is a bug: {''.join(last)}") from error
         except (WorkerCrashedError, OutOfMemoryError, RayError) as error:
-            return Lost(item, f"{type(error).__name__}: {str(error).splitlines()[0]}")
+            return Lost(item, f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}")
 
     def close(self) -> None:
         if self._ours:
             ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Ray itself would try for minutes where nothing listens. Raises RequestError."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not port.isdigit():  # "auto"
+        return
+    try:
+        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+    except OSError as error:
+        raise RequestError(f"no Ray cluster at {address}: {error.strerror or error}") from error

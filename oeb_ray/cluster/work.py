@@ -7,26 +7,24 @@ since the presence of the latter says that all is there.
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import time
 from typing import Any
 
 from .. import layout, media, storage
 from ..corpus.check import gold_notes
-from ..errors import AccountFailure, OebError, RequestError
-from ..grade import SCORER, grade
+from ..digests import digest
+from ..errors import OebError, RequestError
+from ..grade import NO_PREDICTION, SCORER, grade, parsed_gold, parsed_schema
 from ..jsontext import pretty, read_json
-from ..predict import predict, receipt_of
+from ..predict import Outcome, history, lost, predict, receipt_of
 from ..providers.contract import Document
 from ..providers.registry import find
 from ..receipts import read_receipt
-from ..records import Doc, FileStamp, PartReceipt, PartTask, PredictBatch, Receipt, ScoreItem
+from ..records import Doc, FileStamp, PartReceipt, PartTask, PredictBatch, Receipt, Run, ScoreItem
 from ..scoring.field_matching.scorer import Scored
 from ..tables import part_stamp, score_part, verdict_part
 from .contract import Graded, Predicted
 
 AT_ONCE = 16  # documents of a batch in flight together
-UNREADABLE = "unreadable"  # the digest of a gold that is not there
 
 
 def do_predict(batch: PredictBatch) -> Predicted:
@@ -56,46 +54,79 @@ async def _predict_all(batch: PredictBatch, receipts: list[Receipt]) -> OebError
 
 async def _predict_one(batch: PredictBatch, doc: Doc) -> Receipt:
     run, out = batch.run, batch.out
-    document, stamp = _document(doc, find(run.provider).reads_documents)
-    outcome = await predict(document, stamp, doc.schema, run)
+    if not batch.again and (there := read_receipt(out, run.name, doc.doc_id)):
+        return there  # another driver, or an attempt whose worker was lost before it could answer
+    earlier = _earlier(out, run.name, doc.doc_id)
+    document, stamp = _source(run, doc)
+    outcome = await predict(document, stamp, doc.schema, doc.schema_sha256, run, earlier)
+    return store(out, run, outcome, replace=batch.again)
+
+
+def _earlier(out: str, run: str, doc_id: str) -> list[Any]:
+    try:
+        return history(read_json(storage.read(layout.record(out, run, doc_id))))
+    except (FileNotFoundError, ValueError):
+        return []
+
+
+def store(out: str, run: Run, outcome: Outcome, *, replace: bool) -> Receipt:
+    """Writes prediction and record, and returns the receipt: ours, or that of another driver's equal record."""
+    receipt = receipt_of(outcome.record)
+    prediction = layout.prediction(out, run.name, receipt.doc_id)
     if outcome.prediction is not None:
-        storage.put(layout.prediction(out, run.name, doc.doc_id), outcome.prediction)
-    address, data = layout.record(out, run.name, doc.doc_id), pretty(outcome.record)
-    if batch.again:
+        storage.put(prediction, outcome.prediction)
+    address, data = layout.record(out, run.name, receipt.doc_id), pretty(outcome.record)
+    if not replace and not storage.create(address, data):
+        there = read_receipt(out, run.name, receipt.doc_id)
+        if there is not None:
+            return there
+        replace = True  # what is there is no record, or our prediction has taken the place of its own
+    if replace:
         storage.put(address, data)
-    elif not storage.create(address, data):
-        if first := read_receipt(address):
-            return first  # another driver was first
-        storage.put(address, data)  # what is there is no record
-    return receipt_of(outcome.record)
+    if outcome.prediction is None and replace:
+        storage.delete(prediction)  # an earlier attempt's; its digest stays in the record
+    return receipt
 
 
-def _document(doc: Doc, read: bool) -> tuple[Document, FileStamp]:
-    if not read:
-        return Document(doc.doc_id, "", "", b""), FileStamp(0, "")
-    data, stamp = storage.read(doc.doc_path), storage.stat(doc.doc_path)
-    kind = media.media_type(data, doc.doc_path)
-    ending = doc.doc_path.rsplit(".", 1)[-1] if "." in doc.doc_path.rsplit("/", 1)[-1] else "bin"
-    return Document(doc.doc_id, f"document.{ending}", kind, data), stamp
+def do_give_up(batch: PredictBatch, reason: str) -> list[Receipt]:
+    """Records documents whose workers died again and again as failed."""
+    receipts = []
+    for doc in batch.docs:
+        document = Document(doc.doc_id, "", "", b"", found=False)
+        receipts.append(
+            store(batch.out, batch.run, lost(document, doc.schema_sha256, batch.run, reason), replace=False)
+        )
+    return receipts
+
+
+def _source(run: Run, doc: Doc) -> tuple[Document, FileStamp]:
+    """What the provider works from, and its stamp."""
+    address = find(run.provider).source(doc, run.settings, run.options)
+    try:
+        data, stamp = storage.read(address), storage.stat(address)
+    except FileNotFoundError:
+        if address == doc.doc_path:
+            raise RequestError(f"{doc.doc_id!r}: its document {address} was there when this was planned") from None
+        return Document(doc.doc_id, "", "", b"", found=False), FileStamp(0, "")
+    name = address.rsplit("/", 1)[-1]
+    ending = name.rsplit(".", 1)[-1] if "." in name else "bin"
+    return Document(doc.doc_id, f"document.{ending}", media.media_type(data, name), data), stamp
 
 
 def do_score(task: PartTask) -> Graded:
     """Scores and writes one part; a document whose record and prediction disagree leaves it unwritten."""
     try:
         return Graded(task, _score(task))
-    except (RequestError, AccountFailure):
-        raise
     except OebError as error:
         return Graded(task, None, error)
 
 
 def _score(task: PartTask) -> PartReceipt:
-    started = time.monotonic()
     run, out = task.run, task.out
     home = layout.Home(task.suite, task.part)
     rows: list[dict[str, Any]] = []
     scored: list[tuple[str, str, Scored]] = []
-    digests: dict[str, str] = {}
+    golds: dict[str, str] = {}
     notes: list[str] = []
     broken = []
     for item in task.items:
@@ -106,33 +137,32 @@ def _score(task: PartTask) -> PartReceipt:
             if prediction is None:
                 broken.append(item.doc_id)
                 continue
-        digests[item.doc_id] = hashlib.sha256(gold).hexdigest() if gold is not None else UNREADABLE
+        if gold is not None:
+            golds[item.doc_id] = digest(gold)
         graded = grade(prediction, item.error, gold, item.schema, verdicts=task.verdicts)
         notes.extend(_notes(item, gold))
+        if prediction is not None and graded.row.get("error") == NO_PREDICTION:
+            notes.append(f"{run.name}: the prediction of {item.doc_id!r} is no JSON text in UTF-8")
         head = {"doc_id": item.doc_id, "suite": task.suite, "provider": run.provider}
         tail = {
             "run": run.name,
             "scorer": SCORER,
             "prediction_sha256": item.prediction_sha256,
-            "gold_sha256": digests[item.doc_id],
-            "schema_sha256": hashlib.sha256(item.schema.encode("utf-8", "surrogatepass")).hexdigest(),
+            "gold_sha256": golds.get(item.doc_id),
+            "schema_sha256": item.schema_sha256,
         }
         rows.append({**head, **graded.row, **tail})
         if graded.scored is not None:
             scored.append((item.doc_id, task.suite, graded.scored))
     if not broken:
-        stamp = part_stamp(SCORER, task.items, digests)
+        stamp = part_stamp(SCORER, task.items, golds)
         verdicts = layout.part(out, run.name, layout.VERDICTS, home)
         if task.verdicts:
             storage.put(verdicts, verdict_part(scored, stamp))
         else:
             storage.delete(verdicts)
         storage.put(layout.part(out, run.name, layout.SCORES, home), score_part(rows, stamp))
-    failed = sum(row["status"] == "error" for row in rows)
-    seconds = time.monotonic() - started
-    return PartReceipt(
-        run.name, task.suite, task.part, len(rows) - failed, failed, digests, tuple(broken), tuple(notes), seconds
-    )
+    return PartReceipt(run.name, golds, tuple(broken), tuple(notes))
 
 
 def _gold(item: ScoreItem) -> bytes | None:
@@ -148,17 +178,17 @@ def _prediction(out: str, run: str, item: ScoreItem) -> bytes | None:
         data = storage.read(layout.prediction(out, run, item.doc_id))
     except FileNotFoundError:
         return None
-    return data if hashlib.sha256(data).hexdigest() == item.prediction_sha256 else None
+    return data if digest(data) == item.prediction_sha256 else None
 
 
-_NOTED: set[tuple[str, str, int]] = set()  # golds of this process that have been looked at
+_NOTED: set[tuple[str, str, str]] = set()  # golds of this process that have been looked at
 
 
 def _notes(item: ScoreItem, gold: bytes | None) -> list[str]:
-    if gold is None or (key := (item.doc_id, hashlib.sha256(gold).hexdigest(), hash(item.schema))) in _NOTED:
+    if gold is None or (key := (item.doc_id, digest(gold), item.schema_sha256)) in _NOTED:
         return []
     _NOTED.add(key)
     try:
-        return gold_notes(item.doc_id, read_json(gold), read_json(item.schema.encode("utf-8", "surrogatepass")))
+        return gold_notes(item.doc_id, parsed_gold(gold), parsed_schema(item.schema))
     except ValueError as error:
         return [f"gold of {item.doc_id!r}: no JSON ({error}); its rows are errors"]

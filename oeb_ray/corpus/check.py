@@ -31,9 +31,13 @@ def gold_notes(doc_id: str, gold: Any, schema: dict[str, Any]) -> list[str]:
     """
     times: Counter[str] = Counter()
     first: dict[str, str] = {}
-    for field, what in (*_invalid(gold, schema), *_undeclared_in(gold, schema)):
-        times[field] += 1
-        first.setdefault(field, what)
+    try:
+        for field, what in (*_invalid(gold, schema), *_undeclared_in(gold, schema)):
+            times[field] += 1
+            first.setdefault(field, what)
+    except (RecursionError, TypeError, AttributeError) as error:  # a schema or gold of a shape that nobody expects
+        times["<schema>"] += 1
+        first["<schema>"] = f"cannot be looked through: {type(error).__name__}"
     notes = [
         f"gold of {doc_id!r}: {field}: {first[field]}" + (f" ({count} times)" if count > 1 else "")
         for field, count in times.items()
@@ -45,12 +49,18 @@ def gold_notes(doc_id: str, gold: Any, schema: dict[str, Any]) -> list[str]:
 
 def _invalid(gold: Any, schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
     try:
-        for error in islice(jsonschema_rs.validator_for(schema).iter_errors(gold), LOOKED_AT):
+        validator = jsonschema_rs.validator_for(schema, retriever=_no_retrieval)
+        for error in islice(validator.iter_errors(gold), LOOKED_AT):
             if error.instance is not None:
                 path = tuple(None if isinstance(step, int) else step for step in error.instance_path)
-                yield written(path) or "<root>", error.message[:200]
+                yield written(path) or "<root>", " ".join(error.message.split())[:200]
     except ValueError as error:
-        yield "<schema>", f"not valid: {str(error)[:200]}"
+        yield "<schema>", f"not valid: {' '.join(str(error).split())[:200]}"
+
+
+def _no_retrieval(uri: str) -> Any:
+    """A schema is never a reason to open a file or a connection."""
+    raise ValueError(f"{uri} lies outside the schema")
 
 
 def _undeclared_in(gold: Any, schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -71,22 +81,32 @@ def _undeclared(value: Any, node: Any, path: Path) -> Iterator[Path]:
     elif isinstance(value, dict):
         properties = node.get("properties")
         for key, member in value.items():
-            if isinstance(properties, dict) and properties and key not in properties:
+            if not isinstance(properties, dict):
+                continue
+            if properties and key not in properties:
                 yield (*path, key)
             else:
-                yield from _undeclared(member, (properties or {}).get(key), (*path, key))
+                yield from _undeclared(member, properties.get(key), (*path, key))
 
 
-def check_golds(corpus: Corpus) -> list[str]:
-    """Notes on every selected gold, in the order of the manifest."""
+def check_golds(corpus: Corpus) -> tuple[list[str], int]:
+    """Notes on every selected gold in the order of the manifest, and how many cannot be scored against at all."""
     with ThreadPoolExecutor(8) as threads:
-        found = threads.map(_notes_of, (corpus.doc(position) for position in corpus.selected))
-        return [note for notes in found for note in notes]
+        found = list(threads.map(_notes_of, (corpus.doc(position) for position in corpus.selected)))
+    return [note for notes, _ in found for note in notes], sum(unusable for _, unusable in found)
 
 
-def _notes_of(doc: Doc) -> list[str]:
+def _notes_of(doc: Doc) -> tuple[list[str], bool]:
     try:
         gold = read_json(storage.read(doc.gt_path))
-    except ValueError as error:
-        return [f"gold of {doc.doc_id!r}: no JSON ({error}); its rows will be errors"]
-    return gold_notes(doc.doc_id, gold, read_json(doc.schema.encode()))
+    except (ValueError, FileNotFoundError) as error:
+        return [f"gold of {doc.doc_id!r}: no JSON ({error}); its rows will be errors"], True
+    schema = read_json(doc.schema.encode("utf-8", "surrogatepass"))
+    notes, unusable = gold_notes(doc.doc_id, gold, schema), False
+    try:
+        inlined(schema)
+    except ValueError:
+        unusable = True
+    if gold is not None and not isinstance(gold, dict):
+        return [f"gold of {doc.doc_id!r}: no object; its rows will be errors"], True
+    return notes, unusable

@@ -6,23 +6,26 @@ the manifest at once. Documents and golds are not opened here.
 
 from __future__ import annotations
 
-import hashlib
 import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .. import storage
+from ..digests import text_digest
 from ..errors import RequestError, refused
 from ..jsontext import read_json
 from ..records import Doc, FileStamp
 
 COLUMNS = ("doc_id", "suite", "doc_path", "gt_path", "schema")
 SHOWN_FAULTS = 50
+LONGEST_SUITE = 200
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,8 @@ class Corpus:
     """All documents of a corpus, column by column in the order of the manifest, and which of them are selected.
 
     ``identity`` is what makes it the same corpus on resume. ``doc_paths`` and ``gt_paths`` are absolute paths or URLs;
-    ``stamps`` maps them to size and ETag or modification time. ``schemas`` are the distinct schemas as JSON text,
-    ``schema_of`` the position in them. ``selected`` holds positions of documents.
+    ``stamps`` maps them to size and ETag or modification time. ``schemas`` are the distinct schemas as JSON text with
+    their digests, ``schema_of`` the position in them. ``selected`` holds positions of documents.
     """
 
     identity: str
@@ -40,6 +43,7 @@ class Corpus:
     doc_paths: list[str]
     gt_paths: list[str]
     schemas: list[str]
+    schema_sha256: list[str]
     schema_of: list[int]
     stamps: dict[str, FileStamp]
     selected: tuple[int, ...]
@@ -55,6 +59,7 @@ class Corpus:
             self.doc_paths[position],
             self.gt_paths[position],
             self.schemas[self.schema_of[position]],
+            self.schema_sha256[self.schema_of[position]],
         )
 
 
@@ -101,13 +106,15 @@ def load(
     if faults:
         raise _faulty(address, faults)
     encoded = table.column("schema").combine_chunks()
+    schemas = [_schema_text(schema) for schema in encoded.dictionary.to_pylist()]
     return Corpus(
         identity or address,
         ids,
         of_suite,
         paths["doc_path"],
         paths["gt_path"],
-        [_schema_text(schema) for schema in encoded.dictionary.to_pylist()],
+        schemas,
+        [text_digest(schema) for schema in schemas],
         encoded.indices.to_pylist(),
         stamps,
         _select(ids, of_suite, suites, limit, only),
@@ -135,14 +142,14 @@ def _read(address: str) -> pa.Table:
     except FileNotFoundError:
         raise RequestError(f"no manifest file at {address}; give one with --manifest or corpus.manifest=") from None
     try:
-        table = pq.read_table(io.BytesIO(data))
-    except (pa.ArrowInvalid, OSError) as error:
+        file = pq.ParquetFile(io.BytesIO(data))
+        columns = file.schema_arrow.names
+        table = file.read([name for name in COLUMNS if name in columns], use_threads=False)
+    except (pa.ArrowException, OSError) as error:
         raise RequestError(f"manifest {address} is no readable Parquet file: {error}") from error
-    missing = [name for name in COLUMNS if name not in table.column_names]
+    missing = [name for name in COLUMNS if name not in columns]
     if missing:
-        raise refused(
-            f"manifest {address}", [f"no column {name!r}; it has {', '.join(table.column_names)}" for name in missing]
-        )
+        raise refused(f"manifest {address}", [f"no column {name!r}; it has {', '.join(columns)}" for name in missing])
     if not table.num_rows:
         raise RequestError(f"manifest {address} has no rows")
     wrong = [
@@ -152,6 +159,10 @@ def _read(address: str) -> pa.Table:
     ]
     if wrong:
         raise refused(f"manifest {address}", wrong)
+    try:
+        table.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise RequestError(f"manifest {address} holds text that is no UTF-8: {error}") from error
     schema = table.column("schema")
     if not pa.types.is_dictionary(schema.type):
         schema = schema.dictionary_encode()
@@ -185,12 +196,21 @@ def _row_faults(table: pa.Table, root: str) -> list[str]:
                 said.append(f"{error}; choose an id that can name a file")
             if times[doc_id] > 1 and first.setdefault(doc_id, row) != row:
                 said.append(f"the same doc_id as row {first[doc_id]}; ids must be unique")
-        if not columns["suite"][row]:
+        suite = columns["suite"][row]
+        if suite == HIVE_NULL:
+            said.append(f"suite {suite!r} is what readers of hive tables take for null; choose another name")
+        elif not suite:
             said.append("suite is empty; name the part of the corpus the document belongs to")
+        elif len(quote(suite)) > LONGEST_SUITE or "\0" in suite:
+            said.append(
+                f"suite {suite[:40]!r}... cannot name a folder; at most {LONGEST_SUITE} characters when encoded"
+            )
         for name in ("doc_path", "gt_path"):
             path = columns[name][row]
             if not path:
                 said.append(f"{name} is empty; give a path below {root} or an absolute one")
+            elif "\0" in path:
+                said.append(f"{name} holds a NUL character; give the path as it is on disk")
             elif "://" not in path and not path.startswith("/") and ".." in path.split("/"):
                 said.append(f"{name} {path!r} leaves the folder {root}; give an absolute path if that is meant")
         if fault := "schema is null; give the JSON Schema itself" if schema is None else schema_faults[schema]:
@@ -231,8 +251,3 @@ def _unknown(what: str, wanted: Iterable[str] | None, known: list[str]) -> list[
     return [
         f"no {what} {name!r}; there are {', '.join(sorted(have)[:20])}" for name in wanted or () if name not in have
     ]
-
-
-def digest(data: bytes) -> str:
-    """SHA-256 in hex."""
-    return hashlib.sha256(data).hexdigest()

@@ -16,17 +16,22 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..errors import suggestion
+from ..records import Doc
 from ..storage import absolute
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document as it is sent: ``name`` is what the vendor sees, ``media_type`` comes from content and name."""
+    """A provider's source as it is read: most often the document itself, for replay the stored prediction.
+
+    ``name`` is what the vendor sees, ``media_type`` comes from content and name; ``found``: the file is there.
+    """
 
     doc_id: str
     name: str
     media_type: str
     data: bytes
+    found: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +123,16 @@ class Provider(Protocol):
 
     name: str
     paid: bool
-    reads_documents: bool
     Settings: type[Any]
     Options: type[Any]
+
+    def source(self, doc: Doc, settings: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+        """The file that the prediction is made from; when it changes, the prediction is stale."""
+        ...
+
+    def problems(self, settings: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+        """What, beyond types, would make every document fail; looked for before anything runs."""
+        ...
 
     def prepare_schema(self, schema: dict[str, Any], settings: Any) -> dict[str, Any]: ...
 
@@ -141,6 +153,7 @@ def setting(
     unit: str = "",
     choices: Iterable[str] = (),
     minimum: float | None = None,
+    maximum: float | None = None,
     address: bool = False,
 ) -> Any:
     """A field of a Settings or Options class.
@@ -149,7 +162,13 @@ def setting(
     """
     return dataclasses.field(
         default=default,
-        metadata={"help": help, "unit": unit, "choices": tuple(choices), "minimum": minimum, "address": address},
+        metadata={
+            "help": help,
+            "unit": unit,
+            "choices": tuple(choices),
+            "bounds": (minimum, maximum),
+            "address": address,
+        },
     )
 
 
@@ -168,7 +187,7 @@ def typed(kind: type[Any], given: Mapping[str, Any], prefix: str) -> tuple[dict[
             problems.append(f"{prefix}.{key}: no such setting; {suggestion(str(key), fields)}")
             continue
         try:
-            values[key] = _coerced(value, hints[key], fields[key].metadata.get("minimum"))
+            values[key] = _coerced(value, hints[key], fields[key].metadata.get("bounds", (None, None)))
         except TypeError as error:
             problems.append(f"{prefix}.{key}={value!r}: {error}")
     for name, field in fields.items():
@@ -178,12 +197,12 @@ def typed(kind: type[Any], given: Mapping[str, Any], prefix: str) -> tuple[dict[
     problems.extend(
         f"{prefix}.{name}: must be given ({fields[name].metadata.get('help', '')})"
         for name, value in values.items()
-        if value is dataclasses.MISSING
+        if value is dataclasses.MISSING and name not in given
     )
     return values, problems
 
 
-def _coerced(value: Any, hint: Any, minimum: float | None) -> Any:
+def _coerced(value: Any, hint: Any, bounds: tuple[float | None, float | None]) -> Any:
     if isinstance(hint, types.UnionType):
         if value is None and type(None) in hint.__args__:
             return None
@@ -196,8 +215,11 @@ def _coerced(value: Any, hint: Any, minimum: float | None) -> Any:
         raise TypeError(f"wants {wanted}, got {_named(value)}")
     if hint is float and not math.isfinite(value):
         raise TypeError("wants a finite number")
-    if minimum is not None and value < minimum:
-        raise TypeError(f"must be at least {minimum:g}")
+    least, most = bounds
+    if least is not None and value < least:
+        raise TypeError(f"must be at least {least:g}")
+    if most is not None and value > most:
+        raise TypeError(f"must be at most {most:g}")
     return value
 
 

@@ -5,11 +5,14 @@ It guesses nothing and sees no picture; what every vendor must beat. See textlay
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import VendorError
+from ..records import Doc
 from .contract import Call, Document, Extraction, NoOptions
 from .pdftext_fill import fill
 from .textlayer import read_text_layer
@@ -25,9 +28,14 @@ class PdfText:
 
     name = "pdftext"
     paid = False
-    reads_documents = True
     Settings = PdfTextSettings
     Options = NoOptions
+
+    def source(self, doc: Doc, settings: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+        return doc.doc_path
+
+    def problems(self, settings: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+        return []
 
     def prepare_schema(self, schema: dict[str, Any], settings: PdfTextSettings) -> dict[str, Any]:
         return schema
@@ -41,10 +49,11 @@ class PdfText:
         call: Call | None,
     ) -> Extraction:
         try:
-            layer = read_text_layer(document.data, document.media_type)
+            # In a thread, so that the document's time limit can end the wait.
+            layer = await asyncio.to_thread(read_text_layer, document.data, document.media_type)
+            prediction, citations = await asyncio.to_thread(fill, schema, layer)
         except ValueError as error:
             raise VendorError(str(error)) from error
-        prediction, citations = fill(schema, layer)
         return Extraction(
             prediction=json.dumps(prediction, ensure_ascii=False, indent=2).encode("utf-8", "backslashreplace"),
             citations=tuple(citations),

@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import random
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from .. import storage
 from ..errors import NoPrediction, VendorError
+from ..records import Doc
 from .contract import Call, Document, Extraction, setting
 
 
@@ -26,7 +28,7 @@ class ReplaySettings:
 class ReplayOptions:
     folder: str = setting("predictions", help="where the systems' folders are: a path or URL", address=True)
     latency: float = setting(0.0, help="mean of a seeded exponential wait per document", unit="s", minimum=0)
-    failures: float = setting(0.0, help="share of documents that fail as a vendor would, seeded", minimum=0)
+    failures: float = setting(0.0, help="share of documents that fail as a vendor would, seeded", minimum=0, maximum=1)
     seed: int = setting(0, help="of the dials")
     tally: str = setting("", help="a folder to count servings in: one empty file each; none if empty", address=True)
 
@@ -36,9 +38,19 @@ class Replay:
 
     name = "replay"
     paid = False
-    reads_documents = False
     Settings = ReplaySettings
     Options = ReplayOptions
+
+    def source(self, doc: Doc, settings: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+        return storage.join(options["folder"], settings["system"], f"{doc.doc_id}.json")
+
+    def problems(self, settings: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+        system, folder = settings["system"], options["folder"]
+        if "/" in system or system in ("", ".", ".."):
+            return [f"system={system!r} is no name of a folder in {folder}"]
+        if not storage.is_folder(storage.join(folder, system)):
+            return [f"no predictions at {storage.join(folder, system)}; set folder to where the systems' folders are"]
+        return []
 
     def prepare_schema(self, schema: dict[str, Any], settings: ReplaySettings) -> dict[str, Any]:
         return schema
@@ -59,8 +71,6 @@ class Replay:
             storage.put(storage.join(options.tally, settings.system, f"{served}.{uuid.uuid4().hex}"), b"")
         if dice.random() < options.failures:
             raise VendorError("a failure by the dial `failures`", status=503)
-        try:
-            found = storage.read(storage.join(options.folder, settings.system, f"{document.doc_id}.json"))
-        except FileNotFoundError:
-            raise NoPrediction("no prediction on disk") from None
-        return Extraction(prediction=found)
+        if not document.found:
+            raise NoPrediction("no prediction on disk")
+        return Extraction(prediction=document.data)

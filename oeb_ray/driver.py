@@ -1,0 +1,367 @@
+"""The loop of a job: hands out work, takes in what ends, scores parts as they become complete, summarises runs.
+
+In: a Plan and a Cluster. Out: summaries by run, and what stopped any of them. It holds counts and receipts, never
+documents, predictions or verdicts. A part is scored as soon as its last document is recorded, while others are still
+being predicted.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from . import layout, storage
+from .cluster.contract import Cluster, Ended, Graded, Predicted
+from .cluster.work import do_give_up
+from .errors import InternalError, OebError, Stopped
+from .jsontext import pretty
+from .plan import Plan, RunPlan, check_corpus, check_settings, corpus_file, other_work, settings_file
+from .receipts import add_to_index, merge_index, read_receipt, stored_receipts
+from .records import PartTask, PredictBatch, Receipt
+from .runstate import Progress, RunState
+from .signals import Interrupts
+from .summaries import write_summaries
+from .tables import DamagedPart
+
+BATCH = 32  # documents of a free provider in one task
+ATTEMPTS = 3  # of work whose worker is lost
+FLUSH_SECONDS = 2.0  # receipts that a kill may cost; they are made again from the records
+GRACE_SECONDS = {130: 120.0, 143: 25.0, 129: 25.0}  # for what is under way, by exit code of the interrupt
+NOTES = 20  # on golds, before they are only counted
+
+
+class Driver:
+    """See the module's text. ``go`` once; after it ``states`` tell what came of each Run."""
+
+    def __init__(self, plan: Plan, cluster: Cluster, progress: Progress, interrupts: Interrupts) -> None:
+        self.plan, self.cluster, self.progress, self.interrupts = plan, cluster, progress, interrupts
+        self.ready: list[tuple[float, int, PartTask]] = []  # a heap, dearest first
+        self.order = itertools.count()
+        self.predicting = self.scoring = 0
+        self.lost: Counter[Any] = Counter()
+        self.repaired: set[tuple[str, str]] = set()
+        self.noted: set[str] = set()
+        self.positions = {doc_id: position for position, doc_id in enumerate(plan.corpus.ids)}
+        self.selected = set(plan.corpus.selected)
+        self.states = [self._state(run) for run in plan.runs]
+        self.by_name = {state.name: state for state in self.states}
+
+    def _state(self, made: RunPlan) -> RunState:
+        plan = self.plan
+        state = RunState(made, total=len(plan.corpus.selected))
+        asked = set(made.predict)
+        for position in plan.corpus.selected:
+            receipt = made.receipts.get(plan.corpus.ids[position])
+            if receipt is not None and position not in asked:
+                state.done += 1
+                state.failed += receipt.error is not None
+        state.queue.extend(sorted(made.predict, key=lambda position: (plan.homes[position], position)))
+        state.left.update(plan.homes[position] for position in made.predict)
+        return state
+
+    # --- the loop -------------------------------------------------------------------------------------------------
+
+    def go(self) -> None:
+        """Works until every Run has a summary.
+
+        Raises:
+            StorageError, InternalError: nothing can go on. Stopped: interrupted; `stop` is to follow.
+        """
+        self._claim_folders()
+        for state in self.states:
+            self.cluster.pool(state.plan.run.provider, self.cluster.slots)
+            homes = self.plan.to_score(state.plan)
+            state.parts = len(homes | set(state.left))
+            for home in homes - set(state.left):
+                self._make_ready(state, home)
+        self._finish_ended()
+        while any(state.summary is None for state in self.states):
+            self._fill()
+            for ended in self.cluster.wait(0.5):
+                self._take(ended)
+            self._flush(FLUSH_SECONDS)
+            self._finish_ended()
+            self.progress.update(self.states)
+            if self.interrupts.exit_code:
+                raise Stopped("interrupted", self.interrupts.exit_code)
+        self.progress.update(self.states, force=True)
+
+    def _claim_folders(self) -> None:
+        """settings.json first; documents that are asked again leave the index before their records are replaced."""
+        plan, problems = self.plan, list[str]()
+        storage.create(storage.join(plan.out, "corpus.json"), pretty(corpus_file(plan.corpus)))
+        check_corpus(plan.out, plan.corpus, problems)
+        for state in self.states:
+            settings = pretty(settings_file(state.plan.run, plan.corpus))
+            address = storage.join(plan.out, state.name, "settings.json")
+            if not storage.create(address, settings) and check_settings(
+                plan.out, state.plan.run, plan.corpus, problems
+            ):
+                problems.append(f"{address} is there but cannot be read as a file")
+        if problems:
+            raise other_work(plan.out, problems)
+        for state in self.states:
+            if state.plan.again:
+                again = frozenset(plan.corpus.ids[position] for position in state.plan.again)
+                merge_index(plan.out, state.name, (), without=again)
+
+    def _fill(self) -> None:
+        """Keeps twice as much under way as there are slots; a ready part goes before more predictions."""
+        while self.predicting + self.scoring < 2 * self.cluster.slots:
+            sending = next((state for state in self.states if state.queue), None)
+            if self.ready and (self.scoring < self.cluster.slots or sending is None):
+                self.scoring += 1
+                self.cluster.score(heapq.heappop(self.ready)[2])
+            elif sending is not None:
+                self._send(sending)
+            else:
+                return
+
+    def _send(self, state: RunState) -> None:
+        made, corpus = state.plan, self.plan.corpus
+        share = math.ceil(sum(len(other.queue) for other in self.states) / (4 * self.cluster.slots))
+        again = state.queue[0] in made.again
+        positions: list[int] = []
+        while state.queue and len(positions) < min(BATCH, share) and (state.queue[0] in made.again) == again:
+            positions.append(state.queue.popleft())
+        batch = PredictBatch(self.plan.out, made.run, tuple(corpus.doc(position) for position in positions), again)
+        state.in_flight += len(positions)
+        state.worked = True
+        self.predicting += 1
+        self.cluster.send(batch)
+
+    def _take(self, ended: Ended) -> None:
+        if isinstance(ended, Predicted):
+            self._take_predicted(ended)
+        elif isinstance(ended, Graded):
+            self._take_graded(ended)
+        elif isinstance(ended.work, PartTask):
+            self._take_lost_part(ended.work, ended.reason)
+        else:
+            self._take_lost_batch(ended.work, ended.reason)
+
+    # --- predictions ----------------------------------------------------------------------------------------------
+
+    def _take_predicted(self, ended: Predicted) -> None:
+        self.predicting -= 1
+        state = self.by_name[ended.batch.run.name]
+        state.in_flight -= len(ended.batch.docs)
+        for receipt in ended.receipts:
+            self._recorded(state, receipt)
+            self._settled(state, receipt.doc_id)
+        if ended.stopped is not None:
+            recorded = {receipt.doc_id for receipt in ended.receipts}
+            for doc in ended.batch.docs:
+                if doc.doc_id not in recorded:
+                    self._settled(state, doc.doc_id)
+            self._stop_provider(state, ended.stopped)
+
+    def _recorded(self, state: RunState, receipt: Receipt) -> None:
+        """Takes a receipt in place of what was known of its document."""
+        self._forget(state, receipt.doc_id)
+        state.undone.discard(receipt.doc_id)
+        state.plan.receipts[receipt.doc_id] = receipt
+        state.fresh.append(receipt)
+        if self.positions[receipt.doc_id] in self.selected:
+            state.done += 1
+            state.failed += receipt.error is not None
+
+    def _forget(self, state: RunState, doc_id: str) -> None:
+        known = state.plan.receipts.pop(doc_id, None)
+        position = self.positions[doc_id]
+        if known is not None and position in self.selected and position not in state.plan.again:
+            state.done -= 1
+            state.failed -= known.error is not None
+        state.plan.again.discard(position)
+
+    def _settled(self, state: RunState, doc_id: str) -> None:
+        """The document will not be waited for any more; the last of a part makes the part ready."""
+        home = self.plan.homes[self.positions[doc_id]]
+        state.left[home] -= 1
+        if not state.left[home]:
+            del state.left[home]
+            self._make_ready(state, home)
+
+    def _stop_provider(self, state: RunState, error: OebError) -> None:
+        """Nothing more is sent for the provider's runs; what is recorded of them is scored."""
+        for other in self.states:
+            if other.plan.run.provider == state.plan.run.provider and other.stopped is None:
+                other.stopped = error
+                unsent = list(other.queue)
+                other.queue.clear()
+                for position in unsent:
+                    self._settled(other, self.plan.corpus.ids[position])
+
+    def _take_lost_batch(self, batch: PredictBatch, reason: str) -> None:
+        """Sends the documents again, alone from the second loss on; one that kills its worker each time has failed."""
+        self.predicting -= 1
+        state = self.by_name[batch.run.name]
+        key = (batch.run.name, *(doc.doc_id for doc in batch.docs))
+        self.lost[key] += 1
+        if state.stopped is not None:
+            state.in_flight -= len(batch.docs)
+            for doc in batch.docs:
+                self._settled(state, doc.doc_id)
+        elif len(batch.docs) == 1 and self.lost[key] >= ATTEMPTS:
+            self.predicting += 1
+            why = f"its worker was lost {ATTEMPTS} times; last: {reason}"
+            self._take_predicted(Predicted(batch, tuple(do_give_up(batch, why))))
+        else:
+            self.progress.note(f"a worker was lost ({reason}); its work is done again")
+            alone = self.lost[key] > 1 and len(batch.docs) > 1
+            for docs in [(doc,) for doc in batch.docs] if alone else [batch.docs]:
+                self.predicting += 1
+                self.cluster.send(PredictBatch(batch.out, batch.run, docs, batch.again))
+
+    # --- parts ----------------------------------------------------------------------------------------------------
+
+    def _make_ready(self, state: RunState, home: layout.Home) -> None:
+        positions = self.plan.recorded(state.plan, home)
+        if not positions:
+            state.parts -= 1
+            return
+        items = tuple(self.plan.item(state.plan, position) for position in positions)
+        cost = float(sum(self.plan.corpus.stamps[item.gt_path].size for item in items))
+        cost += sum(state.plan.receipts[item.doc_id].prediction_bytes for item in items)
+        task = PartTask(self.plan.out, state.plan.run, home.suite, home.part, items, self.plan.selection.verdicts)
+        heapq.heappush(self.ready, (-cost, next(self.order), task))
+        state.worked = True
+
+    def _take_graded(self, ended: Graded) -> None:
+        self.scoring -= 1
+        if ended.failed is not None:
+            raise ended.failed
+        assert ended.receipt is not None
+        state = self.by_name[ended.receipt.run]
+        self._note(ended.receipt.notes)
+        if ended.receipt.broken:
+            self._repair(state, ended.task, ended.receipt.broken)
+            return
+        state.parts_done += 1
+        for item in ended.task.items:
+            sha256 = ended.receipt.gold_sha256.get(item.doc_id)
+            if sha256 is not None:
+                self.plan.files.note(item.gt_path, self.plan.corpus.stamps[item.gt_path], sha256)
+
+    def _note(self, notes: Iterable[str]) -> None:
+        for note in notes:
+            if note not in self.noted:
+                self.noted.add(note)
+                if len(self.noted) <= NOTES:
+                    self.progress.note(note)
+                elif len(self.noted) == NOTES + 1:
+                    self.progress.note("there are more notes on golds; `oeb corpus check` shows all")
+
+    def _repair(self, state: RunState, task: PartTask, broken: Sequence[str]) -> None:
+        """A record whose prediction is another one is not done: it is read once more, else the document asked again."""
+        home = layout.Home(task.suite, task.part)
+        for doc_id in broken:
+            found = read_receipt(self.plan.out, state.name, doc_id)
+            if found is not None:  # another driver has asked again meanwhile
+                self._recorded(state, found)
+                continue
+            self._forget(state, doc_id)
+            state.undone.add(doc_id)
+            if state.stopped or self.plan.selection.score_only or (state.name, doc_id) in self.repaired:
+                self.progress.note(f"{state.name}: {doc_id!r} is not done: its record names another prediction")
+                continue
+            self.repaired.add((state.name, doc_id))
+            position = self.positions[doc_id]
+            state.plan.again.add(position)
+            state.queue.append(position)
+            state.left[home] += 1
+        if not state.left[home]:
+            self._make_ready(state, home)
+
+    def _take_lost_part(self, task: PartTask, reason: str) -> None:
+        key = (task.run.name, task.suite, task.part)
+        self.lost[key] += 1
+        if self.lost[key] >= ATTEMPTS:
+            raise InternalError(f"the worker that scores {' '.join(key)} was lost {ATTEMPTS} times; last: {reason}")
+        self.progress.note(f"a worker was lost ({reason}); its work is done again")
+        self.cluster.score(task)
+
+    # --- ending ---------------------------------------------------------------------------------------------------
+
+    def _finish_ended(self) -> None:
+        for state in self.states:
+            if state.summary is None and not state.queue and not state.in_flight and state.parts_done >= state.parts:
+                self._finish(state)
+
+    def _finish(self, state: RunState) -> None:
+        plan, made = self.plan, state.plan
+        merge_index(plan.out, state.name, state.fresh, without=frozenset(state.undone))
+        state.fresh.clear()
+        if state.worked and self._take_what_others_recorded(state):
+            return
+        expected = {home for home in plan.members if plan.recorded(made, home)}
+        try:
+            summary, state.errors = write_summaries(plan.out, made.run, expected, made.receipts.values())
+        except DamagedPart as damaged:
+            self._score_again(state, damaged)
+            return
+        for table in (layout.SCORES, layout.VERDICTS):
+            for home in made.part_files.get(table, set()) - expected:
+                storage.delete(layout.part(plan.out, state.name, table, home))
+        plan.files.save()
+        state.summary = summary
+
+    def _take_what_others_recorded(self, state: RunState) -> bool:
+        """Looks once more at what is recorded; documents of another driver are scored with ours."""
+        known = state.plan.receipts
+        wanted = set(self.plan.corpus.ids) - state.undone
+        homes = set()
+        for receipt in stored_receipts(self.plan.out, state.name, wanted).values():
+            before = known.get(receipt.doc_id)
+            if before is None or (receipt.attempts > before.attempts):
+                self._recorded(state, receipt)
+                homes.add(self.plan.homes[self.positions[receipt.doc_id]])
+        state.fresh.clear()  # they come from the index or are read from their records next time
+        state.parts += len(homes)
+        for home in homes:
+            self._make_ready(state, home)
+        return bool(homes)
+
+    def _score_again(self, state: RunState, damaged: DamagedPart) -> None:
+        key = damaged.address.split(f"/{layout.SCORES}/", 1)[1]
+        home = layout.home_of_key(key)
+        self.lost[damaged.address] += 1
+        if home is None or self.lost[damaged.address] >= ATTEMPTS:
+            raise damaged
+        self.progress.note(f"{damaged}; it is made again")
+        state.parts += 1
+        self._make_ready(state, home)
+
+    def _flush(self, age: float) -> None:
+        now = time.monotonic()
+        for state in self.states:
+            if state.fresh and now - state.flushed >= age:
+                add_to_index(self.plan.out, state.name, state.fresh)
+                state.fresh.clear()
+                state.flushed = now
+
+    def flush_all(self) -> None:
+        """Writes the receipts that are not yet written, as far as storage lets it."""
+        with suppress(OebError):  # they are made again from the records
+            self._flush(0)
+
+    def stop(self, exit_code: int) -> None:
+        """Sends nothing more and waits for what is under way, for its grace or until a second interrupt."""
+        for state in self.states:
+            state.queue.clear()
+        self.ready.clear()
+        until = time.monotonic() + GRACE_SECONDS.get(exit_code, 0.0)
+        try:
+            while self.cluster.under_way and time.monotonic() < until:
+                for ended in self.cluster.wait(0.5):
+                    if isinstance(ended, Predicted):
+                        for receipt in ended.receipts:
+                            self._recorded(self.by_name[ended.batch.run.name], receipt)
+        finally:
+            self.flush_all()

@@ -1,0 +1,83 @@
+"""mistral: one call with the document as a data URL, answered when the extraction is done.
+
+In: ``POST /mistral/v1/ocr`` in JSON, the key as a bearer token. Out: ``document_annotation`` as text; a cost only if
+the dial ``state_cost`` says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from typing import Any
+
+from starlette.requests import Request
+from starlette.routing import Route
+
+from ..jsontext import read_json
+from .account import Job
+from .vendor import BadRequest, CallVendor, Upload, read_body
+
+_URL = "data:application/pdf;base64,"
+
+
+class Mistral(CallVendor):
+    name = "mistral"
+    key_status = (401, "Unauthorized")
+    credit_status = (402, "Payment required: the account has no credit left")
+
+    def routes(self) -> list[Route]:
+        return [Route("/v1/ocr", self.submit, methods=["POST"])]
+
+    def key(self, request: Request) -> str:
+        scheme, _, key = request.headers.get("authorization", "").partition(" ")
+        return key.strip() if scheme.lower() == "bearer" else ""
+
+    async def read(self, request: Request) -> Upload:
+        body = await read_body(request)
+        try:
+            data = await asyncio.to_thread(_document_of, body) if len(body) > 1 << 20 else _document_of(body)
+        except ValueError as error:
+            raise BadRequest(422, str(error)) from None
+        return Upload(await self.library.document(data), len(data))
+
+    def problem(self, status: int, text: str) -> Any:
+        if status == 422:
+            return {"detail": [{"type": "value_error", "loc": ["body"], "msg": text}]}
+        return {"object": "error", "message": text, "type": "error", "param": None, "code": str(status)}
+
+    def failed(self, job: Job, text: str) -> tuple[int, Any]:
+        return 422, self.problem(422, text)
+
+    def result(self, job: Job, text: str, padding: str) -> Any:
+        usage: dict[str, Any] = {"pages_processed": 1, "doc_size_bytes": job.size}
+        if self.account.dials.state_cost:
+            usage["cost"] = job.price
+        return {
+            "model": "mistral-ocr-2512",
+            "pages": [{"index": 0, "markdown": padding, "images": [], "dimensions": None}],
+            "document_annotation": text,
+            "usage_info": usage,
+        }
+
+
+def _document_of(body: bytes) -> bytes:
+    """The document in a request's body. Raises ValueError that says what the request lacks."""
+    try:
+        request = read_json(body)
+    except ValueError:
+        raise ValueError("the body is no valid JSON") from None
+    if not isinstance(request, dict):
+        raise ValueError("the body is no object")
+    document, wanted = request.get("document"), request.get("document_annotation_format")
+    if not isinstance(request.get("model"), str):
+        raise ValueError("model: Field required")
+    if not isinstance(wanted, dict) or not isinstance(wanted.get("json_schema"), dict):
+        raise ValueError("document_annotation_format.json_schema: Field required")
+    url = document.get("document_url") if isinstance(document, dict) else None
+    if not isinstance(url, str) or not url.startswith(_URL):
+        raise ValueError(f"document.document_url: must begin with {_URL}")
+    try:
+        return base64.b64decode(url[len(_URL) :].encode("ascii"), validate=True)
+    except (binascii.Error, UnicodeEncodeError):
+        raise ValueError("document.document_url: no valid base64") from None
