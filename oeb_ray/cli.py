@@ -242,7 +242,7 @@ def run_and_print(job: Any, *, dry_run: bool = False) -> int:
     from .signals import noted_interrupts
 
     plan = run.plan_job(job)
-    screen = progress.Screen()
+    screen = progress.Screen(sys.stdout if dry_run else sys.stderr)
     for warning in plan.warnings:
         screen.note(f"warning: {warning}")
     for made in plan.runs:
@@ -282,8 +282,8 @@ def _print_outcome(outcome: Outcome, out: str, seconds: float) -> None:
 
     from . import progress
 
-    wide = None if sys.stdout.isatty() else 200  # a pipe has no width to fit
-    Console(highlight=False, width=wide).print(progress.summary_table(outcome.states))
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)  # a pipe has no width to fit
+    console.print(progress.summary_table(outcome.states, console.width))
     for state in outcome.states:
         if state.errors:
             print(printable_json(progress.errors_line(state)))

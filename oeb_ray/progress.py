@@ -7,7 +7,6 @@ document, a config or a vendor is taken for markup, and control characters are s
 from __future__ import annotations
 
 import re
-import sys
 import time
 from collections.abc import Sequence
 from typing import Any, TextIO
@@ -44,12 +43,11 @@ class Recorder:
 
 
 class Screen:
-    """Progress for people, on standard error; the final table goes to standard output."""
+    """The plan and progress, for people."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        out = stream or sys.stderr
-        wide = None if out.isatty() else 200  # a pipe has no width to fit
-        self.console = Console(file=out, highlight=False, markup=False, width=wide)
+    def __init__(self, stream: TextIO) -> None:
+        wide = None if stream.isatty() else 200  # a pipe has no width to fit
+        self.console = Console(file=stream, highlight=False, markup=False, width=wide)
         self.started = time.monotonic()
         self._live: Live | None = None
         self._said = time.monotonic()
@@ -125,28 +123,29 @@ def plan_text(plan: Plan) -> Table:
     return table
 
 
-_FIGURES = ("documents", "scored", "failed", "pending", "coverage", "accuracy", "precision", "recall")
+_COUNTS = ("documents", "scored", "failed", "pending", "coverage")
+_MEANS = ("accuracy", "precision", "recall")
+WIDE = 110  # columns from which the counts have columns of their own
 
 
-def summary_table(states: Sequence[RunState]) -> Table:
-    """The result: one line per Run, scored and selected documents beside every mean."""
+def summary_table(states: Sequence[RunState], width: int) -> Table:
+    """The result: one line per Run, scored and selected documents beside every mean; no number is ever cut."""
     table = Table(pad_edge=True)
-    table.add_column("run", overflow="fold")
-    for heading in _FIGURES:
-        table.add_column(heading, justify="right", no_wrap=True, min_width=6)
+    table.add_column("run", overflow="fold", min_width=8)
+    means = _MEANS if width >= 60 else _MEANS[:1]
+    for heading in (*(_COUNTS if width >= WIDE else ("scored",)), *means):
+        table.add_column(heading, justify="right", no_wrap=True, min_width=max(6, len(heading)))
     for state in states:
         summary = state.summary
-        if summary is not None:
-            means = [f"{summary[key]:.4f}" if summary["scored"] else "-" for key in _FIGURES[5:]]
-            counts = (
-                summary["documents"],
-                summary["scored"],
-                summary["documents"] - summary["scored"],
-                _pending(state),
-            )
-            table.add_row(
-                plain(f"{state.name}{_told_apart(state)}"), *map(str, counts), f"{summary['coverage']:.4f}", *means
-            )
+        if summary is None:
+            continue
+        documents, scored = summary["documents"], summary["scored"]
+        if width >= WIDE:
+            counts = [*map(str, (documents, scored, documents - scored, _pending(state))), f"{summary['coverage']:.4f}"]
+        else:
+            counts = [f"{scored}/{documents + _pending(state)}"]
+        figures = [f"{summary[key]:.4f}" if scored else "-" for key in means]
+        table.add_row(plain(f"{state.name}{_told_apart(state)}"), *counts, *figures)
     return table
 
 

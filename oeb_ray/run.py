@@ -69,6 +69,7 @@ def execute(plan: Plan, cluster: Cluster, progress: Progress, interrupts: Interr
         driver.go()
     except (Stopped, KeyboardInterrupt) as stopped:
         code = stopped.exit_code if isinstance(stopped, Stopped) else Stopped.exit_code
+        progress.note("stopping: nothing more is sent, what is under way may end; a second interrupt ends at once")
         driver.stop(code)
         progress.update(driver.states, force=True)
         raise Stopped("interrupted", code) from None

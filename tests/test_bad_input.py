@@ -233,11 +233,11 @@ def test_a_changed_schema_makes_predictions_stale_until_they_are_asked_again(
     rows = manifest_rows(corpus)
     rows[3]["schema"] = json.dumps(SCHEMA | {"title": "changed"}).encode()
     write_manifest(corpus.manifest, rows)
-    _, _, err = oeb("benchmark", *words, "--dry-run")
-    assert f"{rows[3]['doc_id']}: its schema has changed" in err
-    assert err.count("stale:") == 1
+    _, out_text, _ = oeb("benchmark", *words, "--dry-run")
+    assert f"{rows[3]['doc_id']}: its schema has changed" in out_text
+    assert out_text.count("stale:") == 1
     run_inline([*words, "predict_stale=true"])
-    assert "stale:" not in oeb("benchmark", *words, "--dry-run")[2]
+    assert "stale:" not in oeb("benchmark", *words, "--dry-run")[1]
 
 
 def test_failed_documents_are_asked_again_only_on_request(corpus: SmallCorpus, tmp_path: Path) -> None:
