@@ -12,12 +12,15 @@ from collections import Counter
 import numpy as np
 
 from .assign import Solution, best_assignment, best_pairing
+from .batch import all_weights
 from .limits import GreedyNotes
-from .overlap import Floats, Ints, Overlap, Tokens, numbered
+from .overlap import Floats, Ints, Overlap, numbered
+from .tokens import TokenMaker
 from .tree import Array, Element, Vocabulary
 from .view import View
 
 SMALL = 36  # cells up to which plain Python is quicker than numpy
+ONE_BY_ONE = 200  # pairs with inner arrays up to which pricing them one by one is quicker than all at once
 
 Pairs = list[tuple[int, int]]  # positions in the two arrays' elements
 Weights = dict[tuple[int, int], int]  # of the pairs that are worth anything
@@ -54,11 +57,7 @@ class Prices:
             return equal, equal
         left, right = array.elements, partner.elements
         if len(left) * len(right) <= SMALL:
-            worth = self.small_weights(left, right)
-            pairs = certain_pairs(worth)
-            total = (
-                sum(worth[pair] for pair in pairs) if pairs is not None else _total(dense(worth, len(left), len(right)))
-            )
+            total = best_total(self.small_weights(left, right))
         else:
             problem = ArrayPair(self, left, right)
             solution = problem.solve()
@@ -81,15 +80,16 @@ class ArrayPair:
     def __init__(self, prices: Prices, left: list[Element], right: list[Element]) -> None:
         self.prices, self.view, self.left, self.right = prices, prices.view, left, right
         self.scale = prices.scale
-        self._width = len(prices.words.texts)
         self.left_leaves = np.array([element.leaves for element in left], dtype=np.int64)
         self.right_leaves = np.array([element.leaves for element in right], dtype=np.int64)
         self.exact = not self._common_paths()
         for element in () if self.view.plain else (*left, *right):
             self.view.flat(element)  # addresses into ordered arrays get their numbers before tokens are made of them
-        self._base = self.view.extra
-        tokens = self._tokens(left, keyed=True), self._tokens(right, keyed=True)
-        self.bound = Overlap(*(tokens if self.exact else numbered(*tokens)))
+        self._make = TokenMaker(self.view, len(prices.words.texts))
+        if self.exact:
+            self.bound = Overlap(self._make.named(left), self._make.named(right))
+        else:
+            self.bound = Overlap(*numbered(self._make.leaves(left), self._make.leaves(right)))
         self._shared: Overlap | None = None
         self._worth: dict[tuple[int, int], int] = {}
 
@@ -107,47 +107,22 @@ class ArrayPair:
         ]
         return bool(paths[0] & paths[1])
 
-    def _tokens(self, side: list[Element], *, keyed: bool) -> Tokens:
-        width, base = self._width, self._base
-        row: list[int] = []
-        token: list[int] = []
-        for element in side:
-            before = len(token)
-            named = self.view.flat(element)
-            if keyed:
-                token.extend([(spot + base) * width + key for spot, key in named.items()])
-                if not self.exact:
-                    for array in self.view.free_arrays(element).values():
-                        self._inner_tokens(array, token)
-            else:
-                token.extend(spot + base for spot in named)
-            row.append(len(token) - before)
-        rows = np.repeat(np.arange(len(side), dtype=np.int64), np.array(row, dtype=np.int64))
-        tokens = np.array(token, dtype=np.int64)
-        return Tokens(len(side), rows, tokens)
-
-    def _inner_tokens(self, array: Array, into: list[int]) -> None:
-        width, base = self._width, self._base
-        if array.keys is not None:
-            start = (array.item.id + base) * width
-            into.extend([start + key for key in array.keys])
-            return
-        for element in array.elements:
-            into.extend([(spot + base) * width + key for spot, key in element.named.items()])
-            for inner in element.arrays.values():
-                self._inner_tokens(inner, into)
-
     def weights(self, rows: Ints, columns: Ints) -> Floats:
         counts = self.bound.part(rows, columns).astype(np.float64)
+        positive = counts > 0
         if self.exact:
             if self._shared is None:
-                self._shared = Overlap(*(self._tokens(side, keyed=False) for side in (self.left, self.right)))
-            positive = counts > 0
+                self._shared = Overlap(self._make.spots(self.left), self._make.spots(self.right))
             counts *= self.scale
             counts += self._shared.part(rows, columns)
             counts *= positive
             return counts
-        for i, j in np.argwhere(counts > 0).tolist():
+        if np.count_nonzero(positive) > ONE_BY_ONE:
+            left, right = [self.left[i] for i in rows], [self.right[j] for j in columns]
+            weights = all_weights(self._make, left, right, self.scale, best_total)
+            if weights is not None:
+                return weights
+        for i, j in np.argwhere(positive).tolist():
             counts[i, j] = self._exact_weight(int(rows[i]), int(columns[j]))
         return counts
 
@@ -177,9 +152,15 @@ def dense(worth: Weights, n: int, m: int) -> Floats:
     return weights
 
 
-def _total(weights: Floats) -> int:
-    rows, columns = best_assignment(weights)
-    return int(weights[rows, columns].sum())
+def best_total(worth: Weights) -> int:
+    """The largest total weight of pairs that share no element."""
+    pairs = certain_pairs(worth)
+    if pairs is not None:
+        return sum(worth[pair] for pair in pairs)
+    rows, columns = ({place: n for n, place in enumerate(sorted(set(side)))} for side in zip(*worth, strict=True))
+    weights = dense({(rows[i], columns[j]): weight for (i, j), weight in worth.items()}, len(rows), len(columns))
+    chosen = best_assignment(weights)
+    return int(weights[chosen].sum())
 
 
 def _undisputed(worth: Weights) -> Pairs | None:
