@@ -20,7 +20,7 @@ from .errors import RequestError, refused
 from .grade import SCORER
 from .jsontext import read_json
 from .providers.contract import choice_warnings, typed
-from .providers.registry import find, name_of, resolved, run_name, settings_class
+from .providers.registry import find, find_free, name_of, resolved, run_name, settings_class
 from .receipts import stored_receipts
 from .records import Doc, FileStamp, Receipt, Run, ScoreItem
 from .tables import digests_table, part_stamp, read_digests, stamp_at
@@ -116,7 +116,7 @@ def expand(providers: Mapping[str, Mapping[str, Any]], timeout: float) -> tuple[
         prefix = f"providers.{name}"
         try:
             kind = settings_class(name)
-            provider = find(name)
+            provider = find_free(name)
         except RequestError as error:
             problems.append(str(error))
             continue

@@ -7,17 +7,23 @@ failure of the document is an outcome; only what concerns the whole account or r
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 import uuid
+from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from . import __version__
+from .calls import Attempt
 from .digests import digest
-from .errors import AccountFailure, DocumentError, NoPrediction, RequestError, StorageError, VendorTimeout, WorkerLost
+from .errors import DocumentError, NoPrediction, OebError, VendorTimeout
 from .jsontext import read_json
-from .providers.contract import Document, Extraction
+from .providers.contract import Call, Document, Extraction
 from .providers.registry import find
+from .providers.schema import prepared
 from .records import FileStamp, Receipt, Run
 
 ERROR_LENGTH = 600
@@ -33,12 +39,19 @@ class Outcome(NamedTuple):
 
 
 async def predict(
-    document: Document, stamp: FileStamp, schema: str, schema_sha256: str, run: Run, earlier: list[Any]
+    document: Document,
+    stamp: FileStamp,
+    schema: str,
+    schema_sha256: str,
+    run: Run,
+    earlier: list[Any],
+    call: Call | None = None,
 ) -> Outcome:
     """Asks one provider for one document, within ``run.options["timeout_s"]`` seconds.
 
     Args:
         stamp: of the document's file. earlier: what the records that this one replaces said, oldest first.
+        call: for a paid provider; it keeps the time, and the record of what was attempted is the caller's.
 
     Raises:
         RequestError, AccountFailure, StorageError: nothing can be recorded for the document.
@@ -50,28 +63,59 @@ async def predict(
     about = _About(document, stamp, schema_sha256, run, earlier, datetime.now(UTC).isoformat(timespec="seconds"))
     given = read_json(schema.encode("utf-8", "surrogatepass"))
     sent: Any = None
+    overlaid = False
     extraction: Extraction | None = None
     error: Exception | None = None
     try:
-        async with asyncio.timeout(run.options["timeout_s"]):
-            sent = provider.prepare_schema(given, settings)
-            extraction = await provider.extract(document, sent, settings, options, None)
+        async with asyncio.timeout(run.options["timeout_s"] if call is None else None):
+            if call is None:
+                sent = provider.prepare_schema(given, settings)
+            else:
+                dialect = partial(provider.prepare_schema, settings=settings)
+                sent, overlaid = prepared(given, overlay=options.overlay, dialect=dialect)
+            extraction = await provider.extract(document, sent, settings, options, call)
     except TimeoutError:
         error = VendorTimeout(f"no answer within {run.options['timeout_s']:g} s")
-    except (RequestError, AccountFailure, StorageError, MemoryError):
+    except DocumentError as problem:
+        error = problem
+    except (OebError, MemoryError):  # not this document's
         raise
     except Exception as problem:  # a hostile document may provoke anything; it is this document's failure
         error = problem
     record = _record(about, extraction, error, time.monotonic() - started)
     record["schema_sent"] = sent if sent != given else None
+    record["run_manifest"]["conventions_applied"] = overlaid
     return Outcome(extraction.prediction if extraction else None, record)
 
 
-def lost(document: Document, schema_sha256: str, run: Run, reason: str) -> Outcome:
-    """The record of a document whose worker died whenever it was asked."""
+def failed(
+    document: Document, stamp: FileStamp, schema_sha256: str, run: Run, earlier: list[Any], error: DocumentError
+) -> Outcome:
+    """The record of a document that fails without being asked for; arguments as for `predict`."""
     at = datetime.now(UTC).isoformat(timespec="seconds")
-    about = _About(document, FileStamp(0, ""), schema_sha256, run, [], at)
-    return Outcome(None, _record(about, None, WorkerLost(reason), 0.0))
+    return Outcome(None, _record(_About(document, stamp, schema_sha256, run, earlier, at), None, error, 0.0))
+
+
+def with_attempts(outcome: Outcome, attempts: Sequence[Attempt], job_id: str | None) -> Outcome:
+    """A paid document's outcome with what was attempted and billed for it, over all attempts."""
+
+    def total(name: str) -> Any:
+        stated = [value for attempt in attempts if (value := getattr(attempt, name)) is not None]
+        return math.fsum(stated) if stated else None
+
+    usd = total("usd")
+    source = next((attempt.source for attempt in reversed(attempts) if attempt.source), None)
+    cost = outcome.record["cost"] | {
+        "usd": None if usd is None else round(usd, 6),
+        "source": source,
+        "credits": total("credits"),
+        "tokens_in": total("tokens_in"),
+        "tokens_out": total("tokens_out"),
+        "attempts": len(attempts),
+        "billed_out_of_band": usd is None and total("credits") is None and outcome.prediction is not None,
+    }
+    outcome.record.update(cost=cost, job_id=job_id, attempts=[asdict(attempt) for attempt in attempts])
+    return outcome
 
 
 class _About(NamedTuple):

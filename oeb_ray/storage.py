@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 import uuid
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -66,6 +67,7 @@ class Backend(Protocol):
     def list(self, folder: str) -> dict[str, FileStamp]: ...
     def read_tail(self, path: str, size: int) -> bytes: ...
     def is_folder(self, path: str) -> bool: ...
+    def age(self, path: str) -> float: ...
 
 
 class Folder:
@@ -148,6 +150,9 @@ class Folder:
     def is_folder(self, path: str) -> bool:
         return os.path.isdir(path)
 
+    def age(self, path: str) -> float:
+        return time.time() - os.stat(path).st_mtime
+
 
 class Remote:
     """Any other fsspec file system, without its caches of listings."""
@@ -182,6 +187,15 @@ class Remote:
 
     def is_folder(self, path: str) -> bool:
         return bool(self.fs.isdir(path))
+
+    def age(self, path: str) -> float:
+        probe = f"{path}.{uuid.uuid4().hex}"
+        written = self.fs.modified(path)
+        self.put(probe, b"")
+        try:
+            return float((self.fs.modified(probe) - written).total_seconds())
+        finally:
+            self.delete(probe)
 
     def stat(self, path: str) -> FileStamp:
         found = self.fs.info(path)
@@ -297,6 +311,13 @@ def read_tail(address: str, size: int) -> bytes:
     backend, path = located(address)
     with _failures("read", address):
         return backend.read_tail(path, size)
+
+
+def age(address: str) -> float:
+    """Seconds since an object was written, by the clock of the storage. Raises FileNotFoundError."""
+    backend, path = located(address)
+    with _failures("read", address):
+        return backend.age(path)
 
 
 def is_folder(address: str) -> bool:

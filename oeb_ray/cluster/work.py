@@ -12,10 +12,10 @@ from typing import Any
 from .. import layout, media, storage
 from ..corpus.check import gold_notes
 from ..digests import digest
-from ..errors import OebError, RequestError
+from ..errors import OebError, RequestError, WorkerLost
 from ..grade import NO_PREDICTION, SCORER, grade, parsed_gold, parsed_schema
 from ..jsontext import pretty, read_json
-from ..predict import Outcome, history, lost, predict, receipt_of
+from ..predict import Outcome, failed, history, predict, receipt_of
 from ..providers.contract import Document
 from ..providers.registry import find
 from ..receipts import read_receipt
@@ -56,13 +56,14 @@ async def _predict_one(batch: PredictBatch, doc: Doc) -> Receipt:
     run, out = batch.run, batch.out
     if not batch.again and (there := read_receipt(out, run.name, doc.doc_id)):
         return there  # another driver, or an attempt whose worker was lost before it could answer
-    earlier = _earlier(out, run.name, doc.doc_id)
-    document, stamp = _source(run, doc)
+    earlier = history_of(out, run.name, doc.doc_id)
+    document, stamp = source_of(run, doc)
     outcome = await predict(document, stamp, doc.schema, doc.schema_sha256, run, earlier)
     return store(out, run, outcome, replace=batch.again)
 
 
-def _earlier(out: str, run: str, doc_id: str) -> list[Any]:
+def history_of(out: str, run: str, doc_id: str) -> list[Any]:
+    """What the record that is to be replaced leaves to its successor."""
     try:
         return history(read_json(storage.read(layout.record(out, run, doc_id))))
     except (FileNotFoundError, ValueError):
@@ -93,13 +94,13 @@ def do_give_up(batch: PredictBatch, reason: str) -> list[Receipt]:
     receipts = []
     for doc in batch.docs:
         document = Document(doc.doc_id, "", "", b"", found=False)
-        receipts.append(
-            store(batch.out, batch.run, lost(document, doc.schema_sha256, batch.run, reason), replace=False)
-        )
+        error = WorkerLost(reason)
+        outcome = failed(document, FileStamp(0, ""), doc.schema_sha256, batch.run, [], error)
+        receipts.append(store(batch.out, batch.run, outcome, replace=False))
     return receipts
 
 
-def _source(run: Run, doc: Doc) -> tuple[Document, FileStamp]:
+def source_of(run: Run, doc: Doc) -> tuple[Document, FileStamp]:
     """What the provider works from, and its stamp."""
     address = find(run.provider).source(doc, run.settings, run.options)
     try:

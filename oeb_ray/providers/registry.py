@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import RequestError, refused, suggestion
-from . import pdftext, replay, vendors
+from . import datalab, mistral, pdftext, replay, vendors
 from .contract import Provider, typed
 
+PAID: dict[str, Provider] = {provider.name: provider for provider in (datalab.Datalab(), mistral.Mistral())}
 OFFLINE: dict[str, Provider] = {provider.name: provider for provider in (pdftext.PdfText(), replay.Replay())}
 PROVIDERS = sorted(vendors.VENDORS)
 ALL_PROVIDERS = sorted([*vendors.VENDORS, *OFFLINE])
@@ -37,6 +38,19 @@ def settings_class(name: str) -> type[Any]:
 
 def find(name: str) -> Provider:
     """The provider that extracts.
+
+    Raises:
+        RequestError: no such provider, or one whose settings alone are known.
+    """
+    settings_class(name)
+    found = OFFLINE.get(name) or PAID.get(name)
+    if found is not None:
+        return found
+    raise RequestError(f"{name}: this version knows its settings alone")
+
+
+def find_free(name: str) -> Provider:
+    """The provider that a job can run; as yet those that cost nothing.
 
     Raises:
         RequestError: no such provider, or one that can be named and planned but not called yet.

@@ -1,0 +1,141 @@
+"""One vendor account at work: its pool, its HTTP client, its claims. No Ray; an actor or a thread holds one.
+
+In: jobs that register, and documents to predict. Out: receipts. A document is asked for only under a claim; what an
+earlier attempt means is decided here before anything is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from ..calls import HEARTBEAT_SECONDS, NOT_MADE, REFUSED, Attempt, Owner, attempts_of, is_alive
+from ..errors import AccountFailure, LimitReached, NotSent, OebError, Unreachable, VendorError
+from ..paid import PaidCall, Place, Taken, http_client
+from ..pool import JobGone, Pool
+from ..predict import Outcome, failed, predict, with_attempts
+from ..receipts import read_receipt
+from ..records import Doc, PredictBatch, Receipt
+from . import work
+from .contract import Predicted
+
+WATCHING_SECONDS = 1.0  # between looks at a document that another job is asking for
+
+
+class Account:
+    """See the module's text. All methods belong to one event loop."""
+
+    def __init__(self, name: str) -> None:
+        self.pool = Pool(name)
+        self.owner = Owner()
+        self._client = http_client()
+        self._outs: set[str] = set()
+        self._beating: asyncio.Task[None] | None = None
+
+    def register(self, job: str, member: Mapping[str, Any]) -> None:
+        """See Pool.register."""
+        self.pool.register(job, dict(member))
+
+    async def close(self) -> None:
+        """Ends the heartbeat and the connections."""
+        if self._beating is not None:
+            self._beating.cancel()
+        await self._client.aclose()
+
+    async def predict(self, job: str, batch: PredictBatch) -> Predicted:
+        """Asks for each document of a batch in its turn; what stops the account ends the batch."""
+        receipts: list[Receipt] = []
+        try:
+            for doc in batch.docs:
+                async with self.pool.slot(job):
+                    receipts.append(await self._one(job, batch, doc))
+        except OebError as error:
+            if isinstance(error, AccountFailure) and not isinstance(error, LimitReached):
+                self.pool.stop(error)
+            return Predicted(batch, tuple(receipts), error)
+        return Predicted(batch, tuple(receipts))
+
+    async def _one(self, job: str, batch: PredictBatch, doc: Doc) -> Receipt:
+        await self._beat(batch.out)
+        run, out = batch.run, batch.out
+        while True:
+            there = None if batch.again else await asyncio.to_thread(read_receipt, out, run.name, doc.doc_id)
+            if there is not None:
+                return there
+            attempts = await asyncio.to_thread(attempts_of, out, run.name, doc.doc_id)
+            if attempts and await self._is_under_way(out, attempts[-1]):
+                await asyncio.sleep(WATCHING_SECONDS)
+                self._check(job)
+                continue
+            try:
+                return await self._ask(job, batch, doc, attempts)
+            except Taken:
+                self._check(job)
+
+    async def _is_under_way(self, out: str, last: Attempt) -> bool:
+        """Whether another owner, alive, is at work at the document."""
+        over = last.outcome is not None or last.owner == self.owner.name
+        return not over and await asyncio.to_thread(is_alive, out, last.owner)
+
+    def _check(self, job: str) -> None:
+        if self.pool.stopped is not None:
+            raise self.pool.stopped
+        if job not in self.pool.members:
+            raise JobGone(f"job {job} has left")
+
+    async def _ask(self, job: str, batch: PredictBatch, doc: Doc, attempts: list[Attempt]) -> Receipt:
+        """Polls the job that is known, or submits; an attempt of unknown outcome is not repeated unasked."""
+        run, last = batch.run, attempts[-1] if attempts else None
+        document, stamp = await asyncio.to_thread(work.source_of, run, doc)
+        earlier = await asyncio.to_thread(work.history_of, batch.out, run.name, doc.doc_id)
+        known_job = last is not None and last.job_id is not None and not _is_refused(last)
+        call = self._call(job, batch, doc, attempts, resumes=known_job)
+        if last is not None and not known_job and not _is_refused(last) and not batch.again:
+            unknown = Unreachable(f"the outcome of attempt {last.n} is unknown: its owner ended before an answer came")
+            outcome = failed(document, stamp, doc.schema_sha256, run, earlier, unknown)
+        else:
+            outcome = await predict(document, stamp, doc.schema, doc.schema_sha256, run, earlier, call)
+            if known_job and batch.again and _job_has_failed(outcome):
+                call = self._call(job, batch, doc, attempts, resumes=False)
+                outcome = await predict(document, stamp, doc.schema, doc.schema_sha256, run, earlier, call)
+        await call.close("recorded")
+        outcome = with_attempts(outcome, call.attempts, call.job_id)
+        return await asyncio.to_thread(work.store, batch.out, run, outcome, replace=batch.again)
+
+    def _call(self, job: str, batch: PredictBatch, doc: Doc, attempts: list[Attempt], *, resumes: bool) -> PaidCall:
+        options = batch.run.options
+        return PaidCall(
+            self.pool,
+            self._client,
+            Place(batch.out, batch.run.name, job, self.owner),
+            doc.doc_id,
+            before=attempts,
+            resumes=resumes,
+            timeout=options["timeout_s"],
+            estimate=options.get("usd_per_doc"),
+            replaces=batch.again,
+        )
+
+    async def _beat(self, out: str) -> None:
+        if out not in self._outs:
+            await asyncio.to_thread(self.owner.beat, out)
+            self._outs.add(out)
+        if self._beating is None or self._beating.done():
+            self._beating = asyncio.ensure_future(self._keep_beating())
+
+    async def _keep_beating(self) -> None:
+        while True:
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+            for out in list(self._outs):
+                await asyncio.to_thread(self.owner.beat, out)
+
+
+def _is_refused(last: Attempt) -> bool:
+    """Whether the vendor provably did nothing for it."""
+    return last.outcome is not None and last.outcome.startswith((REFUSED, NotSent.__name__, NOT_MADE))
+
+
+def _job_has_failed(outcome: Outcome) -> bool:
+    error = outcome.record["error"]
+    return error is not None and error["type"] == VendorError.__name__

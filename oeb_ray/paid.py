@@ -1,0 +1,243 @@
+"""A document's call to a vendor over HTTP: claims, turns, budget and bills in one place. No Ray.
+
+In: an account's Pool, an HTTP client, where claims are stored. Out: a PaidCall, which adapters use as their Call, and
+which tells afterwards what was attempted and billed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from . import layout, storage
+from .calls import ANSWERED, NOT_MADE, REFUSED, Attempt, Owner, claim, new_attempt, note
+from .errors import NotSent, OebError, Unreachable, VendorTimeout
+from .pool import Pool
+from .providers.contract import Response
+from .providers.transport import LOST, retry_after
+
+LARGEST_ANSWER = 256 * 2**20
+"""Bytes of one answer that are read; a longer one is refused."""
+THROTTLING = frozenset({429, 503})
+NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol, httpx.InvalidURL)
+
+
+def http_client() -> httpx.AsyncClient:
+    """The client of one account: no proxies or credentials of the environment, no redirects, no retries of its own."""
+    return httpx.AsyncClient(trust_env=False, limits=httpx.Limits(max_connections=None))
+
+
+class Taken(OebError):
+    """Another job has claimed the attempt, or has recorded the document meanwhile; nothing was sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a document's attempts are stored, and for whom: output, run name, job at the pool, owner."""
+
+    out: str
+    run: str
+    job: str
+    owner: Owner
+
+
+class PaidCall:
+    """See contract.Call. ``attempts``: all of the document's, those from before first.
+
+    Args:
+        before: earlier attempts. resumes: the last of them has a job that is polled.
+        timeout: seconds from the first request on. estimate: dollars that one attempt may cost, None if unknown.
+        replaces: the document has a record that is to be replaced.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        client: httpx.AsyncClient,
+        place: Place,
+        doc_id: str,
+        *,
+        before: list[Attempt],
+        resumes: bool,
+        timeout: float,
+        estimate: float | None,
+        replaces: bool,
+    ) -> None:
+        self.job_id = before[-1].job_id if resumes else None
+        self.attempts = list(before)
+        self._pool, self._client, self._place, self._doc_id = pool, client, place, doc_id
+        self._timeout, self._estimate, self._replaces = timeout, estimate, replaces
+        self._until: float | None = None
+        self._reserved: list[float | None] = [None] * len(before)
+        self._ours = len(before) - resumes  # the first attempt that may be noted here
+        self._status: int | None = None
+
+    # --- time -----------------------------------------------------------------------------------------------------
+
+    def remaining(self) -> float:
+        return self._timeout if self._until is None else self._until - time.monotonic()
+
+    def _begin(self) -> None:
+        if self._until is None:
+            self._until = time.monotonic() + self._timeout
+
+    async def sleep(self, seconds: float) -> None:
+        left = self.remaining()
+        await asyncio.sleep(max(0.0, min(seconds, left)))
+        if seconds >= left:
+            raise VendorTimeout(f"no answer within {self._timeout:g} s")
+
+    # --- money ----------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def paid(self, reason: str) -> AsyncIterator[None]:
+        place = self._place
+        reserved = await self._pool.reserve(place.job, place.run, self._estimate)
+        attempt = new_attempt(self._doc_id, len(self.attempts) + 1, reason, place.owner.name)
+        try:
+            await self._claim(attempt)
+        except BaseException:
+            self._pool.settle(place.job, place.run, reserved, 0.0)
+            raise
+        self.attempts.append(attempt)
+        self._reserved.append(reserved)
+        self._begin()
+        self._status = None
+        try:
+            yield
+        except OebError as error:
+            await self._note(outcome=f"{type(error).__name__}: {error}"[:200])
+            if isinstance(error, NotSent):
+                self._settle(len(self.attempts) - 1, 0.0)
+            raise
+        await self._note_status()
+
+    async def _claim(self, attempt: Attempt) -> None:
+        place = self._place
+        if not await asyncio.to_thread(claim, place.out, place.run, attempt):
+            raise Taken(f"attempt {attempt.n} of {attempt.doc_id!r} is another job's")
+        if self._replaces:
+            return
+        try:  # one look, now that nobody else can begin
+            await asyncio.to_thread(storage.stat, layout.record(place.out, place.run, attempt.doc_id))
+        except FileNotFoundError:
+            return
+        await asyncio.to_thread(note, place.out, place.run, attempt, outcome=f"{NOT_MADE}: recorded meanwhile")
+        raise Taken(f"{attempt.doc_id!r} has been recorded meanwhile")
+
+    async def _note_status(self) -> None:
+        """A refusal is an end, and costs nothing; an answer without a job is one too, and is lost if we die now."""
+        if self._status is None or self._status in LOST:
+            return
+        if self._status >= 400:
+            await self._note(outcome=f"{REFUSED} {self._status}")
+            self._settle(len(self.attempts) - 1, 0.0)
+        elif self.job_id is None:
+            await self._note(outcome=ANSWERED)
+
+    async def accepted(self, job_id: str) -> None:
+        self.job_id = job_id
+        await self._note(job_id=job_id)
+        self._pool.proven()
+
+    def billed(
+        self,
+        *,
+        usd: float | None = None,
+        source: str | None = None,
+        credits: float | None = None,
+        tokens_in: int | None = None,
+        tokens_out: int | None = None,
+    ) -> None:
+        if len(self.attempts) > self._ours:
+            last = self.attempts[-1]
+            given = {"usd": usd, "source": source, "credits": credits, "tokens_in": tokens_in, "tokens_out": tokens_out}
+            fields = {name: getattr(last, name) for name in Attempt.__slots__}
+            fields.update({name: value for name, value in given.items() if value is not None})
+            self.attempts[-1] = Attempt(**fields)
+
+    async def close(self, outcome: str) -> None:
+        """The document has an end: the last attempt is noted with it, and all reservations are settled."""
+        if len(self.attempts) > self._ours and self.attempts[-1].outcome in (None, ANSWERED):
+            await self._note(outcome=outcome)
+        for place, attempt in enumerate(self.attempts):
+            self._settle(place, attempt.usd)
+
+    def _settle(self, place: int, usd: float | None) -> None:
+        reserved = self._reserved[place]
+        if reserved is not None:
+            self._pool.settle(self._place.job, self._place.run, reserved, usd)
+            self._reserved[place] = None
+
+    async def _note(self, **changes: Any) -> None:
+        last = self.attempts[-1]
+        self.attempts[-1] = await asyncio.to_thread(note, self._place.out, self._place.run, last, **changes)
+
+    # --- requests -------------------------------------------------------------------------------------------------
+
+    async def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        params: Mapping[str, str] | None = None,
+        json: Any = None,
+        data: Mapping[str, str] | None = None,
+        files: Mapping[str, tuple[str, bytes, str]] | None = None,
+        timeout: float = 120.0,
+    ) -> Response:
+        await self._pool.turn()
+        if self._pool.stopped is not None:
+            raise self._pool.stopped
+        self._begin()
+        left = self.remaining()
+        if left <= 0:
+            raise VendorTimeout(f"no answer within {self._timeout:g} s")
+        within = min(timeout, left)
+        request = self._client.build_request(
+            method, url, headers=headers, params=params, json=json, data=data, files=files, timeout=within
+        )
+        try:
+            # httpx counts its time-out anew for every packet; the whole exchange has one as well.
+            async with asyncio.timeout(within):
+                response = await self._exchange(request)
+        except NEVER_SENT as error:
+            raise NotSent(f"{type(error).__name__}: {error}"[:300]) from error
+        except (httpx.TransportError, TimeoutError) as error:
+            if self.remaining() <= 0.05:
+                raise VendorTimeout(f"no answer within {self._timeout:g} s") from error
+            raise Unreachable(f"the answer is lost: {type(error).__name__}: {error}"[:300]) from error
+        self._status = response.status
+        self._tell_pool(response)
+        return response
+
+    async def _exchange(self, request: httpx.Request) -> Response:
+        answer = await self._client.send(request, stream=True)
+        try:
+            body = bytearray()
+            async for piece in answer.aiter_bytes():
+                body += piece
+                if len(body) > LARGEST_ANSWER:
+                    raise Unreachable(f"the answer is longer than {LARGEST_ANSWER} bytes", answer.status_code)
+            headers: dict[str, str] = {}
+            for name, value in answer.headers.multi_items():
+                headers[name.lower()] = f"{headers[name.lower()]}, {value}" if name.lower() in headers else value
+            return Response(answer.status_code, headers, bytes(body))
+        finally:
+            await answer.aclose()
+
+    def _tell_pool(self, response: Response) -> None:
+        if response.status in THROTTLING:
+            wish = retry_after(response.headers, time.time())
+            if wish:
+                self._pool.pause(min(wish, self._timeout))
+            self._pool.throttled()
+        elif 200 <= response.status < 300:
+            self._pool.proven()

@@ -1,0 +1,218 @@
+"""A vendor account at work, over real HTTP against the simulator: what is bought, once; what is recorded, and why."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oeb_ray import calls, layout, storage
+from oeb_ray.cluster.account import Account
+from oeb_ray.cluster.contract import Predicted
+from oeb_ray.corpus.manifest import Corpus, load
+from oeb_ray.errors import AccountFailure, LimitReached
+from oeb_ray.plan import run_name
+from oeb_ray.providers.registry import settings_for
+from oeb_ray.records import PredictBatch, Run
+from oeb_ray.simulator import Profile, Simulator
+from tests.helpers import SCHEMA, SmallCorpus, make_corpus, manifest_rows, write_manifest
+
+KEY = "canary-0815"
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> SmallCorpus:
+    """Documents that are PDFs, as far as a vendor looks at them."""
+    made = make_corpus(tmp_path / "corpus", documents=12)
+    rows = manifest_rows(made)
+    for row in rows:
+        old = made.folder / row["doc_path"]
+        new = old.with_suffix(".pdf")
+        new.write_bytes(b"%PDF-1.4\n" + old.read_bytes())
+        old.unlink()
+        row["doc_path"] = f"docs/{new.name}"
+    write_manifest(made.manifest, rows)
+    return made
+
+
+class Setting:
+    """An account, a run and a simulator; ``ask`` predicts every document at once."""
+
+    def __init__(self, corpus: SmallCorpus, out: Path, vendor: str, simulator: Simulator, **options: Any) -> None:
+        self.corpus: Corpus = load(str(corpus.manifest))
+        self.out, self.vendor, self.simulator = str(out), vendor, simulator
+        given = {"poll_interval": 0.1} if vendor == "datalab" else {}
+        self.run = Run(
+            run_name(vendor, given),
+            vendor,
+            settings_for(vendor, given),
+            {"timeout_s": 20.0, "address": f"{simulator.url}/{vendor}"} | options,
+        )
+
+    def batch(self, position: int, again: bool = False) -> PredictBatch:
+        return PredictBatch(self.out, self.run, (self.corpus.doc(position),), again)
+
+    async def _ask(self, again: bool, member: dict[str, Any]) -> list[Predicted]:
+        account = Account("test")
+        account.register("job", {"cap": 4, "rpm": None, "max_usd": None, "digest": "1", "spent": {}} | member)
+
+        async def alive() -> None:
+            while True:
+                account.pool.ping("job")
+                await asyncio.sleep(2)
+
+        beating = asyncio.ensure_future(alive())
+        asked = (account.predict("job", self.batch(position, again)) for position in range(len(self.corpus)))
+        try:
+            return await asyncio.gather(*asked)
+        finally:
+            beating.cancel()
+            await account.close()
+
+    def ask(self, again: bool = False, **member: Any) -> list[Predicted]:
+        return asyncio.run(self._ask(again, member))
+
+    def record(self, position: int) -> dict[str, Any]:
+        found = json.loads(storage.read(layout.record(self.out, self.run.name, self.corpus.ids[position])))
+        assert isinstance(found, dict)
+        return found
+
+    def submissions(self) -> Counter[str]:
+        return Counter(self.simulator.stats()[self.vendor]["submissions"])
+
+
+@pytest.fixture
+def setting(corpus: SmallCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("DATALAB_API_KEY", KEY)
+    monkeypatch.setenv("MISTRAL_API_KEY", KEY)
+    monkeypatch.setattr("oeb_ray.providers.transport.WAITS", (0.1, 0.2, 0.3))
+    open_ones: list[Simulator] = []
+
+    def make(vendor: str, options: dict[str, Any] | None = None, **dials: Any) -> Setting:
+        vendors = {vendor: {"latency": 0.05, "price": 0.03, "state_cost": vendor == "mistral"} | dials}
+        if vendor != "mistral":
+            del vendors[vendor]["state_cost"]
+        profile = {"answers": str(corpus.predictions / "good"), "documents": str(corpus.folder / "docs")}
+        simulator = Simulator(Profile.from_dict(profile | {"vendors": vendors}))
+        open_ones.append(simulator.__enter__())
+        return Setting(corpus, tmp_path / "out", vendor, simulator, **(options or {}))
+
+    yield make
+    for simulator in open_ones:
+        simulator.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("vendor", ["datalab", "mistral"])
+def test_every_document_is_bought_once_and_recorded_with_its_cost(setting: Any, vendor: str) -> None:
+    work = setting(vendor)
+    receipts = [receipt for ended in work.ask() for receipt in ended.receipts]
+    assert [receipt.error for receipt in receipts] == [None] * 12
+    assert set(work.submissions().values()) == {1} and len(work.submissions()) == 12
+    assert work.simulator.stats()[vendor]["peak_in_flight"] <= 4
+    assert sum(receipt.usd or 0 for receipt in receipts) == pytest.approx(0.36)
+    record = work.record(3)
+    assert len(record["attempts"]) == 1 and record["attempts"][0]["outcome"]
+    assert record["cost"]["usd"] == 0.03
+    assert (record["job_id"] is not None) == (vendor == "datalab")
+    assert KEY not in json.dumps(record)
+    work.ask()
+    assert set(work.submissions().values()) == {1}, "a second look buys nothing"
+
+
+@pytest.mark.parametrize("vendor", ["datalab", "mistral"])
+@pytest.mark.parametrize("fault", ["drop_after_body", "drop_in_answer", "fail_504_job_made"])
+def test_an_answer_that_is_lost_is_not_bought_again(setting: Any, vendor: str, fault: str) -> None:
+    work = setting(vendor, **{fault: 1.0})
+    receipts = [receipt for ended in work.ask() for receipt in ended.receipts]
+    assert {receipt.error_type for receipt in receipts} == {"Unreachable"}
+    assert all(receipt.retryable for receipt in receipts)
+    assert set(work.submissions().values()) == {1}
+    work.ask()
+    assert set(work.submissions().values()) == {1}
+    work.simulator.dials(vendor, **{fault: 0.0})
+    again = [receipt for ended in work.ask(again=True) for receipt in ended.receipts]
+    assert [receipt.error for receipt in again] == [None] * 12
+    assert [attempt["n"] for attempt in work.record(0)["attempts"]] == [1, 2]
+
+
+def test_refusals_that_cost_nothing_are_tried_again_each_under_its_own_claim(setting: Any) -> None:
+    work = setting("mistral", first_429=2, retry_after="0.2")
+    receipts = [receipt for ended in work.ask() for receipt in ended.receipts]
+    assert [receipt.error for receipt in receipts] == [None] * 12
+    attempts = work.record(5)["attempts"]
+    assert [(attempt["n"], attempt["reason"]) for attempt in attempts] == [
+        (1, "first"), (2, "status 429"), (3, "status 429"),
+    ]  # fmt: skip
+    assert sum(receipt.usd or 0 for receipt in receipts) == pytest.approx(0.36)
+
+
+def test_a_bad_key_stops_the_account_before_a_second_document_is_sent(setting: Any) -> None:
+    work = setting("datalab", key="another")
+    ended = work.ask()
+    assert {type(one.stopped) for one in ended} == {AccountFailure}
+    assert not [receipt for one in ended for receipt in one.receipts]
+    assert sum(work.submissions().values()) <= 1
+    assert not storage.listed(storage.join(work.out, work.run.name, "records"))
+    assert all(KEY not in str(one.stopped) for one in ended)
+
+
+def test_max_usd_is_kept(setting: Any) -> None:
+    work = setting("datalab", {"usd_per_doc": 0.03})
+    ended = work.ask(max_usd=0.2)
+    bought = [receipt for one in ended for receipt in one.receipts]
+    assert len(bought) == 6
+    assert {type(one.stopped) for one in ended if one.stopped} == {LimitReached}
+    assert work.simulator.stats()["datalab"]["billed"] == pytest.approx(0.18)
+
+
+def test_a_job_whose_owner_died_is_polled_and_one_without_a_job_is_unknown(setting: Any) -> None:
+    """What a kill leaves: a claim with a job id, a claim without, and a refusal."""
+    work = setting("datalab")
+    ids = work.corpus.ids
+    owner = "dead-1-00000000"
+    with_job = calls.new_attempt(ids[0], 1, "first", owner)
+    import httpx
+
+    document = (work.corpus.doc(0).doc_path, Path(work.corpus.doc(0).doc_path).read_bytes())
+    submitted = httpx.post(
+        f"{work.simulator.url}/datalab/api/v1/extract", headers={"X-Api-Key": KEY},
+        data={"page_schema": json.dumps(SCHEMA), "extraction_mode": "balanced", "output_format": "json"},
+        files={"file": ("document.pdf", document[1], "application/pdf")},
+    ).json()  # fmt: skip
+    assert calls.claim(work.out, work.run.name, with_job)
+    calls.note(work.out, work.run.name, with_job, job_id=submitted["request_id"])
+    assert calls.claim(work.out, work.run.name, calls.new_attempt(ids[1], 1, "first", owner))
+    refused = calls.new_attempt(ids[2], 1, "first", owner)
+    assert calls.claim(work.out, work.run.name, refused)
+    calls.note(work.out, work.run.name, refused, outcome=f"{calls.REFUSED} 503")
+    receipts = {receipt.doc_id: receipt for ended in work.ask() for receipt in ended.receipts}
+    assert receipts[ids[0]].error is None
+    assert receipts[ids[1]].error_type == "Unreachable"
+    assert receipts[ids[2]].error is None and receipts[ids[2]].attempts == 2
+    stems = work.submissions()
+    assert stems[ids[0]] == 1 and stems[ids[1]] == 0 and stems[ids[2]] == 1
+
+
+def test_two_accounts_on_one_folder_buy_nothing_twice(setting: Any) -> None:
+    work = setting("mistral", latency=0.3)
+
+    async def both() -> list[list[Predicted]]:
+        return await asyncio.gather(work._ask(False, {}), work._ask(False, {}))
+
+    for ended in asyncio.run(both()):
+        assert [receipt.error for one in ended for receipt in one.receipts] == [None] * 12
+    assert set(work.submissions().values()) == {1}
+
+
+def test_jobs_that_never_end_are_timeouts_with_their_job(setting: Any) -> None:
+    work = setting("datalab", {"timeout_s": 1.5}, never_ends=1.0)
+    receipts = [receipt for ended in work.ask(cap=12) for receipt in ended.receipts]
+    assert {receipt.error_type for receipt in receipts} == {"VendorTimeout"}
+    assert work.record(0)["job_id"]
+    work.simulator.dials("datalab", never_ends=0.0)
+    work.ask(again=True)
+    assert set(work.submissions().values()) <= {1, 2}
