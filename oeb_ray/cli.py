@@ -1,13 +1,14 @@
 """The command line `oeb`: thin wrappers of run.py and the scorers.
 
-Results go to standard output, everything else to standard error. Exit codes: 0 done; 1 all documents of a Run failed;
-2 the request; 3 the account; 4 a gate not met; 5 storage; 129, 130 and 143 interrupted.
+Results go to standard output, everything else to standard error. Exit codes: 0 done; 1 all documents of a Run
+failed, or a fault of ours; 2 the request; 3 the account; 4 a gate not met; 5 storage; 129, 130 and 143 interrupted.
 """
 
 from __future__ import annotations
 
 import argparse
 import errno
+import io
 import json
 import os
 import sys
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from .runstate import RunState
 
 EPILOG = (
-    "exit codes: 0 done, 1 all documents of a run failed, 2 request, 3 account, 4 gate not met, 5 storage, "
-    "129/130/143 stopped"
+    "exit codes: 0 done, 1 all documents of a run failed, or a fault of ours, 2 request, 3 account, 4 gate not met, "
+    "5 storage, 129/130/143 stopped"
 )
 
 
@@ -35,6 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def ended(command: Callable[[], int]) -> int:
     """The exit code of a command; its errors are printed as one message, never as a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # whatever a terminal cannot say
     try:
         code = command()
         sys.stdout.flush()
@@ -72,6 +76,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         if "=" in (given.retry_failed or ""):
             given.overrides.append(given.retry_failed)
             given.retry_failed = "transient"
+        place = {word: at for at, word in enumerate(sys.argv if arguments is None else arguments)}
+        given.overrides.sort(key=lambda word: place.get(word, 0))  # the last word counts, as it does for Hydra
     code: int = given.command(given)
     return code
 
@@ -86,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_benchmark(commands)
     _add_providers(commands)
     _add_corpus(commands)
+    _add_simulate(commands)
     return parser
 
 
@@ -361,3 +368,23 @@ def _corpus_check(given: argparse.Namespace) -> int:
     if unusable:
         print(f"{unusable} golds cannot be scored against")
     return 4 if unusable else 0
+
+
+# --- simulate -----------------------------------------------------------------------------------------------------
+
+
+def _add_simulate(commands: Any) -> None:
+    parser = _command(
+        commands, "simulate", "A server on loopback that speaks the vendors' protocols, with dials for faults.",
+        "oeb simulate --profile profile.json --port 8099",
+    )  # fmt: skip
+    parser.add_argument("--profile", required=True, metavar="FILE", help="answers, documents and dials as JSON")
+    parser.add_argument("--port", type=int, default=0, metavar="N", help="0: any free one; the address is printed")
+    parser.set_defaults(command=_simulate)
+
+
+def _simulate(given: argparse.Namespace) -> int:
+    from .simulator import Profile, serve
+
+    serve(Profile.from_file(given.profile), given.port)
+    return 0

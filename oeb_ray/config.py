@@ -139,8 +139,8 @@ def read_job(config: DictConfig, values: Mapping[str, Any] | None = None) -> Job
     )
     if job.retry_failed not in RETRY:
         problems.append(f"retry_failed={job.retry_failed!r}: must be one of {', '.join(map(repr, RETRY))}")
-    if job.out == "":
-        problems.append("storage.root='': give a folder or URL")
+    if job.out == "" or str(job.out).rstrip("/").endswith(":"):
+        problems.append(f"storage.root={job.out!r}: give a folder, or a URL with its bucket")
     elif job.cluster.get("kind") != "inline" and isinstance(job.out, str) and protocol_of(job.out) == "memory":
         problems.append(
             f"storage.root={job.out}: memory is seen by one process only; use cluster=inline or another place"
@@ -224,7 +224,11 @@ class _Reader:
         if not isinstance(entry, Mapping):
             self.problems.append(f"cluster={entry!r}: choose one with cluster=local, inline or existing")
             return {}
-        cpus, address = entry.get("cpus"), entry.get("address")
+        cpus, address, kind = entry.get("cpus"), entry.get("address"), entry.get("kind")
+        if kind not in ("local", "inline", "existing"):
+            self.problems.append(f"cluster.kind={kind!r}: known: local, inline, existing")
+        if kind == "existing" and address is None:
+            self.problems.append("cluster.address: give HOST:PORT of the cluster")
         if cpus is not None and (type(cpus) is not int or cpus < 1):
             self.problems.append(f"cluster.cpus={cpus!r}: wants a whole number of at least 1, or null for all")
         if address is not None and not re.fullmatch(r"(ray://)?[^/\s:]+:\d+|auto", str(address)):
@@ -256,6 +260,8 @@ class _Reader:
         if value is None:
             return None
         listed = value if isinstance(value, list) else [value]
+        if not listed:
+            self.problems.append(f"{key}=[]: selects nothing; leave it out for all")
         for member in listed:
             if not isinstance(member, str):
                 self.problems.append(f"{key}: {member!r} is read as {type(member).__name__}, not text; quote it")

@@ -17,14 +17,15 @@ from contextlib import suppress
 from typing import Any
 
 from . import layout, storage
+from .cluster.account import code_digest
 from .cluster.contract import Cluster, Ended, Graded, Predicted
 from .cluster.work import do_give_up
-from .errors import InternalError, OebError, Stopped
+from .errors import InternalError, LimitReached, OebError, Stopped
 from .jsontext import pretty
 from .plan import Plan, RunPlan, check_corpus, check_settings, corpus_file, other_work, settings_file
 from .receipts import add_to_index, merge_index, read_receipt, stored_receipts
 from .records import PartTask, PredictBatch, Receipt
-from .runstate import Progress, RunState
+from .runstate import Progress, RunState, asking, member_of, same_account
 from .signals import Interrupts
 from .summaries import write_summaries
 from .tables import DamagedPart
@@ -44,6 +45,7 @@ class Driver:
         self.ready: list[tuple[float, int, PartTask]] = []  # a heap, dearest first
         self.order = itertools.count()
         self.predicting = self.scoring = 0
+        self.calling: Counter[str] = Counter()  # documents handed out, by account
         self.lost: Counter[Any] = Counter()
         self.repaired: set[tuple[str, str]] = set()
         self.noted: set[str] = set()
@@ -74,8 +76,10 @@ class Driver:
             StorageError, InternalError: nothing can go on. Stopped: interrupted; `stop` is to follow.
         """
         self._claim_folders()
+        for account, states in asking(self.states).items():
+            storage.require_exclusive(self.plan.out)
+            self.cluster.pool(account, member_of(states) | {"digest": code_digest()})
         for state in self.states:
-            self.cluster.pool(state.plan.run.provider, self.cluster.slots)
             homes = self.plan.to_score(state.plan)
             state.parts = len(homes | set(state.left))
             for home in homes - set(state.left):
@@ -93,7 +97,7 @@ class Driver:
         self.progress.update(self.states, force=True)
 
     def _claim_folders(self) -> None:
-        """settings.json first; documents that are asked again leave the index before their records are replaced."""
+        """settings.json first; what is to be asked leaves the index before, since new records count anew."""
         plan, problems = self.plan, list[str]()
         storage.create(storage.join(plan.out, "corpus.json"), pretty(corpus_file(plan.corpus)))
         check_corpus(plan.out, plan.corpus, problems)
@@ -107,14 +111,18 @@ class Driver:
         if problems:
             raise other_work(plan.out, problems)
         for state in self.states:
-            if state.plan.again:
-                again = frozenset(plan.corpus.ids[position] for position in state.plan.again)
-                merge_index(plan.out, state.name, (), without=again)
+            if state.plan.receipts:
+                asked = frozenset(plan.corpus.ids[position] for position in state.plan.predict)
+                merge_index(plan.out, state.name, (), without=asked)
 
     def _fill(self) -> None:
-        """Keeps twice as much under way as there are slots; a ready part goes before more predictions."""
+        """Keeps twice as much under way as there are slots, here and at each account; parts go before predictions."""
+        for account, states in asking(self.states).items():
+            cap = member_of(states)["cap"]
+            while self.calling[account] < 2 * cap and (waiting := [state for state in states if state.queue]):
+                self._send(min(waiting, key=lambda state: state.in_flight))
         while self.predicting + self.scoring < 2 * self.cluster.slots:
-            sending = next((state for state in self.states if state.queue), None)
+            sending = next((state for state in self.states if state.queue and state.plan.run.lane is None), None)
             if self.ready and (self.scoring < self.cluster.slots or sending is None):
                 self.scoring += 1
                 self.cluster.score(heapq.heappop(self.ready)[2])
@@ -125,7 +133,9 @@ class Driver:
 
     def _send(self, state: RunState) -> None:
         made, corpus = state.plan, self.plan.corpus
-        share = math.ceil(sum(len(other.queue) for other in self.states) / (4 * self.cluster.slots))
+        share = 1
+        if made.run.lane is None:
+            share = math.ceil(sum(len(other.queue) for other in self.states) / (4 * self.cluster.slots))
         again = state.queue[0] in made.again
         positions: list[int] = []
         while state.queue and len(positions) < min(BATCH, share) and (state.queue[0] in made.again) == again:
@@ -133,8 +143,20 @@ class Driver:
         batch = PredictBatch(self.plan.out, made.run, tuple(corpus.doc(position) for position in positions), again)
         state.in_flight += len(positions)
         state.worked = True
-        self.predicting += 1
+        self._hand_out(batch)
+
+    def _hand_out(self, batch: PredictBatch) -> None:
+        if batch.run.lane is None:
+            self.predicting += 1
+        else:
+            self.calling[batch.run.lane.account] += 1
         self.cluster.send(batch)
+
+    def _came_back(self, batch: PredictBatch) -> None:
+        if batch.run.lane is None:
+            self.predicting -= 1
+        else:
+            self.calling[batch.run.lane.account] -= 1
 
     def _take(self, ended: Ended) -> None:
         if isinstance(ended, Predicted):
@@ -149,7 +171,10 @@ class Driver:
     # --- predictions ----------------------------------------------------------------------------------------------
 
     def _take_predicted(self, ended: Predicted) -> None:
-        self.predicting -= 1
+        self._came_back(ended.batch)
+        self._take_in(ended)
+
+    def _take_in(self, ended: Predicted) -> None:
         state = self.by_name[ended.batch.run.name]
         state.in_flight -= len(ended.batch.docs)
         for receipt in ended.receipts:
@@ -160,7 +185,7 @@ class Driver:
             for doc in ended.batch.docs:
                 if doc.doc_id not in recorded:
                     self._settled(state, doc.doc_id)
-            self._stop_provider(state, ended.stopped)
+            self._stop_account(state, ended.stopped)
 
     def _recorded(self, state: RunState, receipt: Receipt) -> None:
         """Takes a receipt in place of what was known of its document."""
@@ -188,10 +213,11 @@ class Driver:
             del state.left[home]
             self._make_ready(state, home)
 
-    def _stop_provider(self, state: RunState, error: OebError) -> None:
-        """Nothing more is sent for the provider's runs; what is recorded of them is scored."""
+    def _stop_account(self, state: RunState, error: OebError) -> None:
+        """Nothing more is sent for the account's runs, or for the one at its limit; what is recorded is scored."""
         for other in self.states:
-            if other.plan.run.provider == state.plan.run.provider and other.stopped is None:
+            alike = other is state if isinstance(error, LimitReached) else same_account(other, state)
+            if alike and other.stopped is None:
                 other.stopped = error
                 unsent = list(other.queue)
                 other.queue.clear()
@@ -200,7 +226,7 @@ class Driver:
 
     def _take_lost_batch(self, batch: PredictBatch, reason: str) -> None:
         """Sends the documents again, alone from the second loss on; one that kills its worker each time has failed."""
-        self.predicting -= 1
+        self._came_back(batch)
         state = self.by_name[batch.run.name]
         key = (batch.run.name, *(doc.doc_id for doc in batch.docs))
         self.lost[key] += 1
@@ -208,16 +234,16 @@ class Driver:
             state.in_flight -= len(batch.docs)
             for doc in batch.docs:
                 self._settled(state, doc.doc_id)
+        elif batch.run.lane is not None:  # claims say what may be sent again, and a pool's death is no document's fault
+            self._hand_out(batch)
         elif len(batch.docs) == 1 and self.lost[key] >= ATTEMPTS:
-            self.predicting += 1
             why = f"its worker was lost {ATTEMPTS} times; last: {reason}"
-            self._take_predicted(Predicted(batch, tuple(do_give_up(batch, why))))
+            self._take_in(Predicted(batch, tuple(do_give_up(batch, why))))
         else:
             self.progress.note(f"a worker was lost ({reason}); its work is done again")
             alone = self.lost[key] > 1 and len(batch.docs) > 1
             for docs in [(doc,) for doc in batch.docs] if alone else [batch.docs]:
-                self.predicting += 1
-                self.cluster.send(PredictBatch(batch.out, batch.run, docs, batch.again))
+                self._hand_out(PredictBatch(batch.out, batch.run, docs, batch.again))
 
     # --- parts ----------------------------------------------------------------------------------------------------
 
@@ -268,11 +294,13 @@ class Driver:
                 continue
             self._forget(state, doc_id)
             state.undone.add(doc_id)
-            if state.stopped or self.plan.selection.score_only or (state.name, doc_id) in self.repaired:
+            position = self.positions[doc_id]
+            unasked = self.plan.selection.score_only or position not in self.selected
+            if state.stopped or unasked or (state.name, doc_id) in self.repaired:
                 self.progress.note(f"{state.name}: {doc_id!r} is not done: its record names another prediction")
                 continue
             self.repaired.add((state.name, doc_id))
-            position = self.positions[doc_id]
+            merge_index(self.plan.out, state.name, (), without=frozenset({doc_id}))
             state.plan.again.add(position)
             state.queue.append(position)
             state.left[home] += 1
@@ -302,7 +330,7 @@ class Driver:
             return
         expected = {home for home in plan.members if plan.recorded(made, home)}
         try:
-            summary, state.errors = write_summaries(plan.out, made.run, expected, made.receipts.values())
+            summary, errors = write_summaries(plan.out, made.run, expected, made.receipts.values())
         except DamagedPart as damaged:
             self._score_again(state, damaged)
             return
@@ -310,6 +338,10 @@ class Driver:
             for home in made.part_files.get(table, set()) - expected:
                 storage.delete(layout.part(plan.out, state.name, table, home))
         plan.files.save()
+        state.errors = Counter(errors.values())
+        selected = [plan.corpus.ids[position] for position in plan.corpus.selected]
+        state.done = sum(doc_id in made.receipts for doc_id in selected)
+        state.failed = sum(doc_id in errors for doc_id in selected)
         state.summary = summary
 
     def _take_what_others_recorded(self, state: RunState) -> bool:
@@ -356,6 +388,7 @@ class Driver:
         for state in self.states:
             state.queue.clear()
         self.ready.clear()
+        self.cluster.hold()
         until = time.monotonic() + GRACE_SECONDS.get(exit_code, 0.0)
         try:
             while self.cluster.under_way and time.monotonic() < until:

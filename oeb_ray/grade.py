@@ -48,6 +48,8 @@ def grade(prediction: bytes | None, error: str | None, gold: bytes | None, schem
         if gold is None:
             raise FileNotFoundError("no gold on disk")
         scored = score_columns(pred, parsed_gold(gold), parsed_schema(schema), (), verdicts)
+    except MemoryError:  # the machine's, not the document's
+        raise
     except Exception as problem:  # whatever a document or schema provokes is that document's row
         return _failed(f"{type(problem).__name__}: {problem}")
     return Graded({"status": "scored", **scored.figures}, scored)

@@ -29,6 +29,11 @@ def prediction(out: str, run: str, doc_id: str) -> str:
     return join(out, run, "predictions", f"{encode_id(doc_id)}.json")
 
 
+def earlier_prediction(out: str, run: str, doc_id: str, before: int) -> str:
+    """What stood in the prediction's place until attempt ``before``."""
+    return join(out, run, "predictions-before", f"{encode_id(doc_id)}.{before}.json")
+
+
 def record(out: str, run: str, doc_id: str) -> str:
     return join(out, run, "records", f"{encode_id(doc_id)}.json")
 

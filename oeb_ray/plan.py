@@ -10,17 +10,18 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from . import layout, storage
 from .corpus.manifest import Corpus
 from .digests import digest
-from .errors import RequestError, refused
+from .errors import MissingCredential, RequestError, WorkerLost, refused
 from .grade import SCORER
 from .jsontext import read_json
-from .providers.contract import choice_warnings, typed
-from .providers.registry import find, find_free, name_of, resolved, run_name, settings_class
+from .providers.contract import LaneOptions, choice_warnings, typed
+from .providers.registry import PAID, find, lane_of, name_of, resolved, run_name, settings_class
 from .receipts import stored_receipts
 from .records import Doc, FileStamp, Receipt, Run, ScoreItem
 from .tables import digests_table, part_stamp, read_digests, stamp_at
@@ -100,8 +101,12 @@ class Plan:
 # --- configs to Runs ----------------------------------------------------------------------------------------------
 
 
-def expand(providers: Mapping[str, Mapping[str, Any]], timeout: float) -> tuple[list[Run], list[str]]:
+def expand(
+    providers: Mapping[str, Mapping[str, Any]], timeout: float, *, calls: bool = True
+) -> tuple[list[Run], list[str]]:
     """Every provider with every option set as Runs, and warnings about unusual values.
+
+    ``calls``: vendors will be called, so their keys must be there.
 
     A provider's entry may hold ``options`` (a list of option sets, or one), ``grid`` (lists of values, all combined),
     settings of its own that go into each set, and run options. Sets that come to the same settings are one Run.
@@ -116,14 +121,18 @@ def expand(providers: Mapping[str, Mapping[str, Any]], timeout: float) -> tuple[
         prefix = f"providers.{name}"
         try:
             kind = settings_class(name)
-            provider = find_free(name)
+            provider = find(name)
         except RequestError as error:
             problems.append(str(error))
             continue
         own = {key: value for key, value in entry.items() if key not in ("options", "grid")}
-        known = {key: own.pop(key) for key in list(own) if key in provider.Options.__dataclass_fields__}
-        options, more = typed(provider.Options, known, prefix)
+        options, more = typed(provider.Options, _taken(own, provider.Options), prefix)
         problems.extend(more)
+        paid = PAID.get(name)
+        limits, more = typed(LaneOptions, _taken(own, LaneOptions) if paid else {}, prefix)
+        problems.extend(more)
+        if paid and limits["max_usd"] is not None and not paid.states_usd and options["usd_per_doc"] is None:
+            problems.append(f"{prefix}.max_usd: {name} states no dollars; give usd_per_doc, or the limit sees nothing")
         for given in _option_sets(entry.get("options"), entry.get("grid"), prefix, problems):
             settings, more = resolved(name, {**own, **given}, prefix)
             problems.extend(more)
@@ -131,7 +140,12 @@ def expand(providers: Mapping[str, Mapping[str, Any]], timeout: float) -> tuple[
                 continue
             problems.extend(f"{prefix}: {what}" for what in provider.problems(settings, options))
             warnings.extend(choice_warnings(kind, settings, prefix))
-            run = Run(name_of(name, settings), name, settings, {"timeout_s": timeout, **options})
+            try:
+                lane = lane_of(paid, settings, options, limits) if paid and calls else None
+            except MissingCredential as error:
+                problems.append(str(error))
+                continue
+            run = Run(name_of(name, settings), name, settings, {"timeout_s": timeout, **options}, lane)
             if len(run.name) > LONGEST_NAME:
                 problems.append(
                     f"{prefix}: the run's name has {len(run.name)} characters, at most {LONGEST_NAME} can be stored"
@@ -142,6 +156,11 @@ def expand(providers: Mapping[str, Mapping[str, Any]], timeout: float) -> tuple[
     if problems:
         raise refused("this cannot run", dict.fromkeys(problems))
     return list(runs.values()), list(dict.fromkeys(warnings))
+
+
+def _taken(own: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
+    """Takes the fields of a class out of a provider's entry."""
+    return {key: own.pop(key) for key in list(own) if key in kind.__dataclass_fields__}
 
 
 def _option_sets(options: Any, grid: Any, prefix: str, problems: list[str]) -> Iterator[dict[str, Any]]:
@@ -290,6 +309,8 @@ def _stale(plan: Plan, doc: Doc, receipt: Receipt, source: str, stamp: FileStamp
     """
     if receipt.schema_sha256 != doc.schema_sha256:
         return "its schema has changed"
+    if receipt.error_type == WorkerLost.__name__:  # nobody has looked at the file
+        return ""
     if stamp is None or stamp == (receipt.doc_size, receipt.doc_stamp):
         return ""
     if plan.files.get(source, stamp) != receipt.doc_sha256:
@@ -305,8 +326,9 @@ def _current_parts(plan: Plan, made: RunPlan) -> set[layout.Home]:
     for home in candidates:
         items = [plan.item(made, position) for position in plan.recorded(made, home)]
         if items:
-            golds = {item.doc_id: plan.files.get(item.gt_path, plan.corpus.stamps[item.gt_path]) for item in items}
-            stamps[home] = part_stamp(SCORER, items, golds)
+            with suppress(FileNotFoundError):  # a gold that has gone since: the part is made again, and says so
+                golds = {item.doc_id: plan.files.get(item.gt_path, plan.corpus.stamps[item.gt_path]) for item in items}
+                stamps[home] = part_stamp(SCORER, items, golds)
     places = [(home, layout.part(plan.out, made.run.name, table, home)) for home in stamps for table in tables]
     with ThreadPoolExecutor(16) as threads:
         there = list(threads.map(lambda place: stamp_at(place[1]), places))

@@ -204,6 +204,8 @@ def _row_text(error: Exception) -> str:
 def receipt_of(record: dict[str, Any]) -> Receipt:
     """The index entry of a record. Raises KeyError or TypeError for what is no record of ours."""
     error, cost, document = record["error"], record["cost"], record["document"]
+    if type(cost["attempts"]) is not int or type(record["prediction_bytes"]) is not int:
+        raise TypeError("no record of ours")
     return Receipt(
         doc_id=record["doc_id"],
         error=record["result"]["__error__"] if error else None,

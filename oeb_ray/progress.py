@@ -129,7 +129,7 @@ WIDE = 110  # columns from which the counts have columns of their own
 
 
 def summary_table(states: Sequence[RunState], width: int) -> Table:
-    """The result: one line per Run, scored and selected documents beside every mean; no number is ever cut."""
+    """The result: one line per Run, all its recorded documents beside every mean; no number is ever cut."""
     table = Table(pad_edge=True)
     table.add_column("run", overflow="fold", min_width=8)
     means = _MEANS if width >= 60 else _MEANS[:1]
@@ -166,9 +166,9 @@ def _told_apart(state: RunState) -> str:
 
 
 def last_line(states: Sequence[RunState], seconds: float) -> str:
-    """``80/80 documents  1 failed  3.0s elapsed``; what scoring refused counts as failed too."""
+    """``80/80 documents  1 failed  3.0s elapsed``, of the selected documents; what scoring refused counts as failed."""
     done, total = sum(state.done for state in states), sum(state.total for state in states)
-    failed = sum(sum(state.errors.values()) if state.summary else state.failed for state in states)
+    failed = sum(state.failed for state in states)
     return f"{done}/{total} documents  {failed} failed  {_span(seconds)} elapsed"
 
 

@@ -70,11 +70,6 @@ def read_receipt(out: str, run: str, doc_id: str) -> Receipt | None:
     return receipt
 
 
-def add_to_index(out: str, run: str, receipts: Iterable[Receipt]) -> None:
-    """Writes receipts as one more file of the index."""
-    _put(out, run, receipts)
-
-
 def merge_index(out: str, run: str, receipts: Iterable[Receipt], without: frozenset[str] = frozenset()) -> None:
     """Makes one file of the index and ``receipts``, leaving out documents ``without``.
 
@@ -85,11 +80,12 @@ def merge_index(out: str, run: str, receipts: Iterable[Receipt], without: frozen
     if len(names) == 1 and not without and all(newest.get(receipt.doc_id) == receipt for receipt in fresh):
         return
     take_newer(newest, fresh)
-    _put(out, run, (receipt for doc_id, receipt in newest.items() if doc_id not in without))
+    add_to_index(out, run, (receipt for doc_id, receipt in newest.items() if doc_id not in without))
     for name in names:
         storage.delete(storage.join(out, run, layout.RECEIPTS, name))
 
 
-def _put(out: str, run: str, receipts: Iterable[Receipt]) -> None:
+def add_to_index(out: str, run: str, receipts: Iterable[Receipt]) -> None:
+    """Writes receipts as one more file of the index."""
     name = f"part-{uuid.uuid4().hex}.parquet"
     storage.put(storage.join(out, run, layout.RECEIPTS, name), receipts_table(receipts))

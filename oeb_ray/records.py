@@ -30,17 +30,32 @@ class Doc:
 
 
 @dataclass(frozen=True, slots=True)
+class Lane:
+    """The vendor account that a paid Run goes through, and the limits that this job puts on it.
+
+    ``cap``: calls in flight; ``rpm``: requests per minute, None for no limit; ``max_usd``: dollars that each Run may
+    spend, None for no limit.
+    """
+
+    account: str
+    cap: int
+    rpm: float | None
+    max_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """One provider with one option set.
 
     ``settings``: every setting, defaults included; they make the name. ``options``: run options, which do not:
-    ``timeout_s`` and what the provider adds.
+    ``timeout_s`` and what the provider adds. ``lane``: None for a provider that costs nothing.
     """
 
     name: str
     provider: str
     settings: dict[str, Any]
     options: dict[str, Any] = field(default_factory=dict)
+    lane: Lane | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +118,6 @@ class PartTask:
     part: str
     items: tuple[ScoreItem, ...]
     verdicts: bool
-    cost: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

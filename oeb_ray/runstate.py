@@ -5,6 +5,7 @@ In: what the driver takes in. Out: counts. No documents, predictions or verdicts
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -53,3 +54,33 @@ class RunState:
     @property
     def name(self) -> str:
         return self.plan.run.name
+
+
+def asking(states: Sequence[RunState]) -> dict[str, list[RunState]]:
+    """The paid runs with something to ask, by the account that they go through."""
+    found: dict[str, list[RunState]] = {}
+    for state in states:
+        if state.plan.run.lane is not None and state.queue:
+            found.setdefault(state.plan.run.lane.account, []).append(state)
+    return found
+
+
+def member_of(states: Sequence[RunState]) -> dict[str, Any]:
+    """What a job registers at an account for these runs (see Pool.register): of each limit the smallest."""
+    lanes = [lane for state in states if (lane := state.plan.run.lane) is not None]
+    return {
+        "cap": min(lane.cap for lane in lanes),
+        "rpm": min((lane.rpm for lane in lanes if lane.rpm is not None), default=None),
+        "max_usd": min((lane.max_usd for lane in lanes if lane.max_usd is not None), default=None),
+        "spent": {
+            state.name: math.fsum(receipt.usd or 0.0 for receipt in state.plan.receipts.values()) for state in states
+        },
+    }
+
+
+def same_account(one: RunState, other: RunState) -> bool:
+    """Whether what stops one run stops the other: the same account, or the same free provider."""
+    lane, others = one.plan.run.lane, other.plan.run.lane
+    if lane is None or others is None:
+        return one.plan.run.provider == other.plan.run.provider
+    return lane.account == others.account

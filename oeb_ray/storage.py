@@ -64,7 +64,7 @@ class Backend(Protocol):
     def create(self, path: str, data: bytes) -> bool: ...
     def delete(self, path: str) -> None: ...
     def stat(self, path: str) -> FileStamp: ...
-    def list(self, folder: str) -> dict[str, FileStamp]: ...
+    def list(self, folder: str, deep: bool) -> dict[str, FileStamp]: ...
     def read_tail(self, path: str, size: int) -> bytes: ...
     def is_folder(self, path: str) -> bool: ...
     def age(self, path: str) -> float: ...
@@ -124,7 +124,7 @@ class Folder:
             raise FileNotFoundError(errno.ENOENT, "not a file", path)
         return FileStamp(found.st_size, str(found.st_mtime_ns))
 
-    def list(self, folder: str) -> dict[str, FileStamp]:
+    def list(self, folder: str, deep: bool) -> dict[str, FileStamp]:
         files: dict[str, FileStamp] = {}
         waiting = [folder]
         while waiting:
@@ -135,9 +135,10 @@ class Folder:
                 continue
             for entry in entries:
                 if entry.is_dir():
-                    waiting.append(entry.path)
+                    if deep and not entry.is_symlink():
+                        waiting.append(entry.path)
                 elif not entry.name.startswith(self.TEMPORARY):
-                    with suppress(FileNotFoundError):  # gone since, or a link to nowhere
+                    with suppress(OSError):  # gone since, or a link to nowhere or itself
                         found = entry.stat()
                         files[os.path.relpath(entry.path, folder)] = FileStamp(found.st_size, str(found.st_mtime_ns))
         return files
@@ -203,13 +204,14 @@ class Remote:
             raise FileNotFoundError(errno.ENOENT, "not a file", path)
         return _remote_stamp(found)
 
-    def list(self, folder: str) -> dict[str, FileStamp]:
+    def list(self, folder: str, deep: bool) -> dict[str, FileStamp]:
         try:
-            found = self.fs.find(folder, detail=True)
+            found = self.fs.find(folder, maxdepth=None if deep else 1, detail=True)
         except FileNotFoundError:
             return {}
-        start = len(self.fs._strip_protocol(folder)) + 1
-        return {self.fs._strip_protocol(path)[start:]: _remote_stamp(info) for path, info in found.items()}
+        start = len(self.fs._strip_protocol(folder)) + 1  # what is left empty stands for the folder itself
+        keys = {self.fs._strip_protocol(path)[start:]: info for path, info in found.items()}
+        return {key: _remote_stamp(info) for key, info in keys.items() if key}
 
 
 def _remote_stamp(info: dict[str, Any]) -> FileStamp:
@@ -289,6 +291,20 @@ def create(address: str, data: bytes) -> bool:
         return backend.create(path, data)
 
 
+def require_exclusive(address: str) -> None:
+    """Raises RequestError if `create` below an address does not keep what is there; some stores overwrite silently."""
+    probe = join(address, f"probe-{uuid.uuid4().hex}")
+    try:
+        if create(probe, b"first") and not create(probe, b"second") and read(probe) == b"first":
+            return
+    finally:
+        delete(probe)
+    raise RequestError(
+        f"{address} overwrites objects that are created twice, so claims do not hold and documents could be bought "
+        "twice; write to another storage"
+    )
+
+
 def delete(address: str) -> None:
     """Removes the object; one that is gone already is no error."""
     backend, path = located(address)
@@ -299,11 +315,11 @@ def delete(address: str) -> None:
         pass
 
 
-def listed(address: str) -> dict[str, FileStamp]:
-    """All objects below a folder, by their path within it; empty if there is no such folder."""
+def listed(address: str, *, deep: bool = True) -> dict[str, FileStamp]:
+    """All objects below a folder, or only those right in it, by their path within it; empty if there is none."""
     backend, path = located(address)
     with _failures("list", address):
-        return backend.list(path)
+        return backend.list(path, deep)
 
 
 def read_tail(address: str, size: int) -> bytes:
@@ -345,7 +361,7 @@ def stat_many(addresses: Iterable[str]) -> dict[str, FileStamp]:
         if len(members) < LISTED_TOGETHER:
             single.extend(members)
             continue
-        files = listed(folder)
+        files = listed(folder, deep=False)
         for address in members:
             stamp = files.get(address[len(folder) + 1 :])
             if stamp is not None:

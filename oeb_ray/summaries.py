@@ -7,7 +7,6 @@ predictions and scorer alone, and usage.json.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -20,8 +19,8 @@ from .tables import SCORE_KEYS, SCORES, read_parts
 
 def write_summaries(
     out: str, run: Run, homes: Iterable[layout.Home], receipts: Iterable[Receipt]
-) -> tuple[dict[str, Any], Counter[str]]:
-    """Writes scores.jsonl, usage.json and summary.json of a Run; returns the summary, and the texts of error rows.
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Writes scores.jsonl, usage.json and summary.json of a Run; returns the summary, and error rows' texts by doc_id.
 
     Raises:
         DamagedPart: a part cannot be read; nothing was written.
@@ -31,7 +30,7 @@ def write_summaries(
     summary = {"run": run.name, "provider": run.provider, "settings": run.settings, **summarize(rows)}
     storage.put(storage.join(out, run.name, "usage.json"), pretty(usage(receipts)))
     storage.put(storage.join(out, run.name, "summary.json"), pretty(summary))
-    return summary, Counter(row["error"] for row in rows if row["status"] == "error")
+    return summary, {row["doc_id"]: row["error"] for row in rows if row["status"] == "error"}
 
 
 def score_rows(out: str, run: str, homes: Iterable[layout.Home]) -> Iterator[dict[str, Any]]:

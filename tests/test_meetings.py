@@ -99,6 +99,98 @@ def test_deleting_a_record_asks_its_document_again(corpus: SmallCorpus, tmp_path
     assert len(planned(words).runs[0].predict) == 1
 
 
+def test_what_comes_after_a_deleted_record_counts_whatever_the_index_has_seen(
+    corpus: SmallCorpus, tmp_path: Path
+) -> None:
+    """Failed twice, deleted, asked again with success; then asked nothing more, and nothing comes back."""
+    words = overrides(corpus, tmp_path / "out", systems=("good",))
+    path = next((corpus.predictions / "good").glob("doc 00003*"))
+    content = path.read_bytes()
+    path.unlink()
+    (name,) = run_inline(words)
+    run_inline([*words, "retry_failed=all"])
+    path.write_bytes(content)
+    storage.delete(layout.record(str(tmp_path / "out"), name, path.stem))
+    for _ in range(4):
+        (summary,) = run_inline(words).values()
+        assert summary["scored"] == corpus.documents
+
+
+def test_a_pair_that_cannot_be_read_is_repaired_once_and_ends(corpus: SmallCorpus, tmp_path: Path) -> None:
+    words = overrides(corpus, tmp_path / "out", systems=("good",))
+    (name,) = run_inline(words)
+    path = next((corpus.predictions / "good").glob("doc 00003*"))
+    path.write_bytes(path.read_bytes() + b" ")
+    run_inline([*words, "predict_stale=true"])
+    for address in (layout.record, layout.prediction):
+        storage.put(address(str(tmp_path / "out"), name, path.stem), b'{"cut": ')
+    path.write_bytes(path.read_bytes() + b" ")
+    (summary,) = run_inline([*words, "rescore=true"]).values()
+    assert summary["scored"] == corpus.documents
+
+
+def test_nothing_is_asked_outside_the_selection(corpus: SmallCorpus, tmp_path: Path) -> None:
+    words = overrides(corpus, tmp_path / "out", systems=("good",))
+    (name,) = run_inline(words)
+    last = manifest_rows(corpus)[-1]["doc_id"]
+    storage.put(layout.prediction(str(tmp_path / "out"), name, last), b"{}")
+
+    class Counting(InlineCluster):
+        asked = 0
+
+        def send(self, batch: PredictBatch) -> None:
+            self.asked += 1
+            super().send(batch)
+
+    cluster = Counting()
+    (summary,) = done(planned([*words, "limit=2", "rescore=true"]), cluster).summaries.values()
+    assert cluster.asked == 0
+    assert summary["documents"] == corpus.documents - 1
+
+
+def test_an_answer_that_is_replaced_stays_under_another_name(corpus: SmallCorpus, tmp_path: Path) -> None:
+    words = overrides(corpus, tmp_path / "out", systems=("good",))
+    path = next((corpus.predictions / "good").glob("doc 00003*"))
+    before = path.read_bytes()
+    (name,) = run_inline(words)
+    path.unlink()
+    storage.delete(layout.part(str(tmp_path / "out"), name, layout.SCORES, layout.Home("suite 1", "none.parquet")))
+    path.write_bytes(b'{"invoice_id": "another"}')
+    run_inline([*words, "predict_stale=true"])
+    assert storage.read(layout.earlier_prediction(str(tmp_path / "out"), name, path.stem, 2)) == before
+
+
+@pytest.mark.parametrize("content", [{"run_manifest": None}, {"earlier": None}, {"cost": {"attempts": "x"}}, [], 7])
+def test_records_of_another_shape_are_made_again(corpus: SmallCorpus, tmp_path: Path, content: Any) -> None:
+    words = overrides(corpus, tmp_path / "out", systems=("good",))
+    (name,) = run_inline(words)
+    doc_id, out = manifest_rows(corpus)[5]["doc_id"], str(tmp_path / "out")
+    receipts.merge_index(out, name, (), without=frozenset({doc_id}))
+    storage.put(layout.record(out, name, doc_id), json.dumps(content).encode())
+    (summary,) = run_inline(words).values()
+    assert summary["scored"] == corpus.documents
+
+
+def test_too_little_memory_is_no_answer_of_a_document(
+    corpus: SmallCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = overrides(corpus, tmp_path / "out", systems=("good",))
+    plan = planned(words)
+    times = iter([MemoryError(), None, MemoryError()])
+
+    def short(*given: Any) -> Any:
+        if (error := next(times, None)) is not None:
+            raise error
+        return scored(*given)
+
+    from oeb_ray import grade
+
+    scored = grade.score_columns
+    monkeypatch.setattr(grade, "score_columns", short)
+    (summary,) = done(plan).summaries.values()
+    assert summary["scored"] == corpus.documents
+
+
 def test_a_changed_stored_prediction_is_stale_and_served_again_on_request(corpus: SmallCorpus, tmp_path: Path) -> None:
     words = overrides(corpus, tmp_path / "out", systems=("good",))
     path = next((corpus.predictions / "good").glob("doc 00003*"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from oeb_ray import storage
-from oeb_ray.errors import StorageError
+from oeb_ray.errors import RequestError, StorageError
 
 IDS = ["Form [A] 1040", "a*b", "q?.v2", "x::y", "a#b", "100%", "%41", "c{1,2}", "~user", "$HOME", "a&b", "semi;colon"]
 IDS += [
@@ -68,6 +68,21 @@ def test_a_create_has_one_winner(place: str) -> None:
     assert sorted(won) == [False] * 7 + [True]
     assert storage.read(address) in data
     assert storage.create(address, storage.read(address) + b" ") is False
+
+
+def test_a_store_that_overwrites_silently_is_found_out(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage.require_exclusive(place)
+    monkeypatch.setattr(storage, "create", lambda address, data: storage.put(address, data) is None)
+    with pytest.raises(RequestError, match="overwrites objects that are created twice"):
+        storage.require_exclusive(place)
+    assert storage.listed(place) == {}
+
+
+def test_age_is_by_the_clock_of_the_storage(place: str) -> None:
+    storage.put(storage.join(place, "beat"), b"x")
+    assert -2 < storage.age(storage.join(place, "beat")) < 30
+    with pytest.raises(FileNotFoundError):
+        storage.age(storage.join(place, "none"))
 
 
 def test_another_writers_objects_are_seen_at_once(place: str) -> None:

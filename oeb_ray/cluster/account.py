@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from ..calls import HEARTBEAT_SECONDS, NOT_MADE, REFUSED, Attempt, Owner, attempts_of, is_alive
+from ..digests import digest
 from ..errors import AccountFailure, LimitReached, NotSent, OebError, Unreachable, VendorError
 from ..paid import PaidCall, Place, Taken, http_client
 from ..pool import JobGone, Pool
@@ -20,6 +23,7 @@ from ..records import Doc, PredictBatch, Receipt
 from . import work
 from .contract import Predicted
 
+PING_SECONDS = 5.0  # between a job's signs of life at its pools
 WATCHING_SECONDS = 1.0  # between looks at a document that another job is asking for
 
 
@@ -139,3 +143,11 @@ def _is_refused(last: Attempt) -> bool:
 def _job_has_failed(outcome: Outcome) -> bool:
     error = outcome.record["error"]
     return error is not None and error["type"] == VendorError.__name__
+
+
+@cache
+def code_digest() -> str:
+    """What tells two versions of the code behind a pool apart: eight characters over the package's sources."""
+    package = Path(__file__).parent.parent
+    sources = b"".join(path.read_bytes() for path in sorted(package.rglob("*.py")))
+    return digest(sources)[:8]

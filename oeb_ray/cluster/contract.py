@@ -1,13 +1,14 @@
 """The five verbs between the driver and whatever does the work.
 
-`pool` announces a Run's provider and how many documents may be in flight for it; `send` hands out documents to
-predict, `score` a part to score; `wait` returns what has ended; `close` stops. Work items are addresses and settings,
-outcomes are values: an exception that comes out of `wait` is a bug.
+`pool` registers this job at a vendor account; `send` hands out documents to predict, `score` a part to score; `wait`
+returns what has ended; `close` stops. `hold` comes before it where calls in flight are to end: nothing more is begun.
+Work items are addresses and settings, outcomes are values: an exception that comes out of `wait` is a bug.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
 
 from ..errors import OebError
 from ..records import PartReceipt, PartTask, PredictBatch, Receipt
@@ -47,8 +48,9 @@ class Cluster(Protocol):
     @property
     def under_way(self) -> int: ...
 
-    def pool(self, provider: str, cap: int) -> None: ...
+    def pool(self, account: str, member: Mapping[str, Any]) -> None: ...
     def send(self, batch: PredictBatch) -> None: ...
     def score(self, task: PartTask) -> None: ...
     def wait(self, seconds: float) -> list[Ended]: ...
+    def hold(self) -> None: ...
     def close(self) -> None: ...

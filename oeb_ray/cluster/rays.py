@@ -6,22 +6,64 @@ the driver decides, since out-of-memory retries of Ray's own have no bound.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import socket
 import sys
+import time
+import uuid
+from collections.abc import Mapping
 from typing import Any
 
 import ray
-from ray.exceptions import OutOfMemoryError, RayError, RayTaskError, WorkerCrashedError
+from ray.exceptions import RayError, RayTaskError
 
-from ..errors import InternalError, RequestError
+from ..errors import InternalError, OebError, RequestError
+from ..pool import JobGone
 from ..records import PartTask, PredictBatch
 from . import work
-from .contract import Ended, Graded, Lost, Predicted
+from .account import PING_SECONDS, Account
+from .contract import Ended, Lost, Predicted
 
 OBJECT_STORE_BYTES = 100_000_000  # only addresses and receipts pass through it
 CONNECT_SECONDS = 10.0
+POOL_ATTEMPTS = 10  # to get or create an account's actor while an old one is going
+IDLE_SECONDS = 5.0  # that an actor without jobs and calls stays
+
+
+@ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0, max_concurrency=1000)
+class PoolActor:
+    """One per vendor account and cluster, named, shared by all jobs; it goes when the last of them has left."""
+
+    def __init__(self, account: str) -> None:
+        self.account = Account(account)
+        self._reaper: asyncio.Task[None] | None = None
+
+    async def register(self, job: str, member: dict[str, Any]) -> None:
+        self.account.register(job, member)
+        if self._reaper is None:
+            self._reaper = asyncio.ensure_future(self._go_when_idle())
+
+    async def ping(self, job: str) -> None:
+        self.account.pool.ping(job)
+
+    async def leave(self, job: str) -> None:
+        self.account.pool.leave(job)
+
+    async def predict(self, job: str, batch: PredictBatch) -> Predicted:
+        return await self.account.predict(job, batch)
+
+    async def state(self) -> dict[str, Any]:
+        return self.account.pool.state()
+
+    async def _go_when_idle(self) -> None:
+        while True:
+            await asyncio.sleep(IDLE_SECONDS)
+            pool = self.account.pool
+            pool.forget_silent()
+            if not pool.members and not pool.in_flight:
+                os._exit(0)  # exit_actor is for methods that are called; nobody calls any more
 
 
 class RayCluster:
@@ -62,26 +104,52 @@ class RayCluster:
             raise RequestError(f"{where}: {reason[:300]}") from error
         self.slots = int(ray.cluster_resources().get("CPU", 0))
         if self.slots < 1:
-            self.close()
+            ray.shutdown()
             raise RequestError(f"the Ray cluster at {address or 'this machine'} has no CPU to work with")
         self._predict = ray.remote(work.do_predict).options(num_cpus=1, max_retries=0)
         self._score = ray.remote(work.do_score).options(num_cpus=1, max_retries=0)
         self._pending: dict[ray.ObjectRef[Any], PredictBatch | PartTask] = {}
+        self._actors: dict[str, Any] = {}
+        self._members: dict[str, dict[str, Any]] = {}
+        self._job = uuid.uuid4().hex
+        self._pinged = 0.0
+        self._held = False
 
     @property
     def under_way(self) -> int:
         return len(self._pending)
 
-    def pool(self, provider: str, cap: int) -> None:
-        """Free providers share the cluster's processors; nothing to announce."""
+    def pool(self, account: str, member: Mapping[str, Any]) -> None:
+        self._members[account] = dict(member)
+        for attempt in range(POOL_ATTEMPTS):
+            try:
+                # A name that has just been given up may still lead to the actor that is going.
+                actor = PoolActor.options(  # type: ignore[attr-defined]
+                    name=f"pool {account}", lifetime="detached", get_if_exists=True
+                ).remote(account)
+                ray.get(actor.register.remote(self._job, self._members[account]), timeout=CONNECT_SECONDS * 6)
+            except RayTaskError as error:
+                raise error.cause if isinstance(error.cause, OebError) else InternalError(str(error)) from error
+            except RayError as error:
+                if attempt == POOL_ATTEMPTS - 1:
+                    raise InternalError(f"no pool for {account}: {error}") from error
+                time.sleep(0.5)
+            else:
+                self._actors[account] = actor
+                return
 
     def send(self, batch: PredictBatch) -> None:
-        self._pending[self._predict.remote(batch)] = batch
+        if batch.run.lane is None:
+            self._pending[self._predict.remote(batch)] = batch
+        else:
+            actor = self._actors[batch.run.lane.account]
+            self._pending[actor.predict.remote(self._job, batch)] = batch
 
     def score(self, task: PartTask) -> None:
         self._pending[self._score.remote(task)] = task
 
     def wait(self, seconds: float) -> list[Ended]:
+        self._ping()
         if not self._pending:
             return []
         waiting = list(self._pending)
@@ -93,15 +161,39 @@ class RayCluster:
     def _ended(self, ref: Any) -> Ended:
         item = self._pending.pop(ref)
         try:
-            ended: Predicted | Graded = ray.get(ref)
-            return ended
+            ended: Ended = ray.get(ref)
         except RayTaskError as error:
             last = [line for line in str(error).splitlines() if line.strip()][-1:]
             raise InternalError(f"a worker failed in a way that is a bug: {''.join(last)}") from error
-        except (WorkerCrashedError, OutOfMemoryError, RayError) as error:
+        except RayError as error:
+            self._register_again(item)
             return Lost(item, f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}")
 
+        if isinstance(ended, Predicted) and isinstance(ended.stopped, JobGone) and not self._held:
+            self._register_again(ended.batch)
+            return Lost(ended.batch, str(ended.stopped))
+        return ended
+
+    def _register_again(self, item: PredictBatch | PartTask) -> None:
+        """The pool has died or forgotten us: get it or create it again."""
+        if isinstance(item, PredictBatch) and item.run.lane is not None and not self._held:
+            account = item.run.lane.account
+            self.pool(account, self._members[account])
+
+    def _ping(self) -> None:
+        now = time.monotonic()
+        if now - self._pinged >= PING_SECONDS and not self._held:
+            self._pinged = now
+            for actor in self._actors.values():
+                actor.ping.remote(self._job)
+
+    def hold(self) -> None:
+        self._held = True
+        for actor in self._actors.values():
+            actor.leave.remote(self._job)
+
     def close(self) -> None:
+        self.hold()
         if self._ours:
             ray.shutdown()
 

@@ -7,6 +7,7 @@ since the presence of the latter says that all is there.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 from .. import layout, media, storage
@@ -22,15 +23,18 @@ from ..receipts import read_receipt
 from ..records import Doc, FileStamp, PartReceipt, PartTask, PredictBatch, Receipt, Run, ScoreItem
 from ..scoring.field_matching.scorer import Scored
 from ..tables import part_stamp, score_part, verdict_part
-from .contract import Graded, Predicted
+from .contract import Graded, Lost, Predicted
 
 AT_ONCE = 16  # documents of a batch in flight together
 
 
-def do_predict(batch: PredictBatch) -> Predicted:
+def do_predict(batch: PredictBatch) -> Predicted | Lost:
     """Predicts and records the documents of a batch; what concerns them all ends the batch early."""
     receipts: list[Receipt] = []
-    stopped = asyncio.run(_predict_all(batch, receipts))
+    try:
+        stopped = asyncio.run(_predict_all(batch, receipts))
+    except MemoryError:
+        return Lost(batch, "MemoryError")
     return Predicted(batch, tuple(receipts), stopped)
 
 
@@ -66,7 +70,7 @@ def history_of(out: str, run: str, doc_id: str) -> list[Any]:
     """What the record that is to be replaced leaves to its successor."""
     try:
         return history(read_json(storage.read(layout.record(out, run, doc_id))))
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, ValueError, TypeError, AttributeError, KeyError):  # no record of ours
         return []
 
 
@@ -74,6 +78,8 @@ def store(out: str, run: Run, outcome: Outcome, *, replace: bool) -> Receipt:
     """Writes prediction and record, and returns the receipt: ours, or that of another driver's equal record."""
     receipt = receipt_of(outcome.record)
     prediction = layout.prediction(out, run.name, receipt.doc_id)
+    if replace:
+        _keep_earlier(out, run.name, receipt, prediction)
     if outcome.prediction is not None:
         storage.put(prediction, outcome.prediction)
     address, data = layout.record(out, run.name, receipt.doc_id), pretty(outcome.record)
@@ -85,8 +91,16 @@ def store(out: str, run: Run, outcome: Outcome, *, replace: bool) -> Receipt:
     if replace:
         storage.put(address, data)
     if outcome.prediction is None and replace:
-        storage.delete(prediction)  # an earlier attempt's; its digest stays in the record
+        storage.delete(prediction)
     return receipt
+
+
+def _keep_earlier(out: str, run: str, receipt: Receipt, prediction: str) -> None:
+    """What was answered before may have been paid for: it stays under another name."""
+    with suppress(FileNotFoundError):
+        data = storage.read(prediction)
+        if digest(data) != receipt.prediction_sha256:
+            storage.put(layout.earlier_prediction(out, run, receipt.doc_id, receipt.attempts), data)
 
 
 def do_give_up(batch: PredictBatch, reason: str) -> list[Receipt]:
@@ -103,8 +117,8 @@ def do_give_up(batch: PredictBatch, reason: str) -> list[Receipt]:
 def source_of(run: Run, doc: Doc) -> tuple[Document, FileStamp]:
     """What the provider works from, and its stamp."""
     address = find(run.provider).source(doc, run.settings, run.options)
-    try:
-        data, stamp = storage.read(address), storage.stat(address)
+    try:  # the stamp first: a file replaced in between is hashed once more, never trusted
+        stamp, data = storage.stat(address), storage.read(address)
     except FileNotFoundError:
         if address == doc.doc_path:
             raise RequestError(f"{doc.doc_id!r}: its document {address} was there when this was planned") from None
@@ -114,10 +128,12 @@ def source_of(run: Run, doc: Doc) -> tuple[Document, FileStamp]:
     return Document(doc.doc_id, f"document.{ending}", media.media_type(data, name), data), stamp
 
 
-def do_score(task: PartTask) -> Graded:
+def do_score(task: PartTask) -> Graded | Lost:
     """Scores and writes one part; a document whose record and prediction disagree leaves it unwritten."""
     try:
         return Graded(task, _score(task))
+    except MemoryError:
+        return Lost(task, "MemoryError")
     except OebError as error:
         return Graded(task, None, error)
 

@@ -141,6 +141,21 @@ class Provider(Protocol):
     ) -> Extraction: ...
 
 
+class PaidProvider(Provider, Protocol):
+    """A vendor that bills. ``credential``: environment variables that may hold the key, in order.
+
+    ``cap``: calls in flight unless the user says otherwise; ``states_usd``: its answers name the price in dollars.
+    """
+
+    credential: tuple[str, ...]
+    cap: int
+    states_usd: bool
+
+    def host(self, settings: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+        """The server that is called; with the key it makes the account."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class NoOptions:
     """A provider without run options of its own."""
@@ -170,6 +185,15 @@ def setting(
             "address": address,
         },
     )
+
+
+@dataclass(frozen=True, slots=True)
+class LaneOptions:
+    """What a job puts on a vendor account; in no run's name, and free to differ from job to job."""
+
+    in_flight: int | None = setting(None, help="calls in flight; null: the provider's own number", minimum=1)
+    rpm: float | None = setting(None, help="requests per minute; null: no limit", minimum=0.001)
+    max_usd: float | None = setting(None, help="dollars that each run may spend; null: no limit", minimum=0)
 
 
 def typed(kind: type[Any], given: Mapping[str, Any], prefix: str) -> tuple[dict[str, Any], list[str]]:

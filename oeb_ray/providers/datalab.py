@@ -79,8 +79,12 @@ class Datalab:
     paid = True
     Settings = vendors.Datalab
     Options = DatalabOptions
-    credential = ("DATALAB_API_KEY",)
+    credential: tuple[str, ...] = ("DATALAB_API_KEY",)
     cap = 10
+    states_usd = True
+
+    def host(self, settings: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+        return server(options["address"], ADDRESS, settings["base_url"])
 
     def source(self, doc: Doc, settings: Mapping[str, Any], options: Mapping[str, Any]) -> str:
         return doc.doc_path

@@ -45,8 +45,12 @@ class Mistral:
     paid = True
     Settings = vendors.Mistral
     Options = MistralOptions
-    credential = ("MISTRAL_API_KEY",)
+    credential: tuple[str, ...] = ("MISTRAL_API_KEY",)
     cap = 5
+    states_usd = False
+
+    def host(self, settings: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+        return server(options["address"], ADDRESS, SERVER)
 
     def source(self, doc: Doc, settings: Mapping[str, Any], options: Mapping[str, Any]) -> str:
         return doc.doc_path

@@ -49,7 +49,7 @@ class PdfText:
         call: Call | None,
     ) -> Extraction:
         try:
-            # In a thread, so that the document's time limit can end the wait.
+            # In a thread: what takes too long is recorded as a time-out, though the thread goes on to its end.
             layer = await asyncio.to_thread(read_text_layer, document.data, document.media_type)
             prediction, citations = await asyncio.to_thread(fill, schema, layer)
         except ValueError as error:

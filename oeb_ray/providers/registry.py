@@ -10,12 +10,16 @@ import json
 import re
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
+from ..digests import text_digest
 from ..errors import RequestError, refused, suggestion
+from ..records import Lane
 from . import datalab, mistral, pdftext, replay, vendors
-from .contract import Provider, typed
+from .contract import PaidProvider, Provider, typed
+from .transport import key_of
 
-PAID: dict[str, Provider] = {provider.name: provider for provider in (datalab.Datalab(), mistral.Mistral())}
+PAID: dict[str, PaidProvider] = {provider.name: provider for provider in (datalab.Datalab(), mistral.Mistral())}
 OFFLINE: dict[str, Provider] = {provider.name: provider for provider in (pdftext.PdfText(), replay.Replay())}
 PROVIDERS = sorted(vendors.VENDORS)
 ALL_PROVIDERS = sorted([*vendors.VENDORS, *OFFLINE])
@@ -40,27 +44,29 @@ def find(name: str) -> Provider:
     """The provider that extracts.
 
     Raises:
-        RequestError: no such provider, or one whose settings alone are known.
+        RequestError: no such provider, or one that can be named and planned but not called yet.
     """
     settings_class(name)
     found = OFFLINE.get(name) or PAID.get(name)
     if found is not None:
         return found
-    raise RequestError(f"{name}: this version knows its settings alone")
+    callable_ones = ", ".join(sorted([*PAID, *OFFLINE]))
+    raise RequestError(f"{name}: this version knows its settings but cannot call it yet; it can run {callable_ones}")
 
 
-def find_free(name: str) -> Provider:
-    """The provider that a job can run; as yet those that cost nothing.
+def lane_of(
+    provider: PaidProvider, settings: Mapping[str, Any], options: Mapping[str, Any], limits: Mapping[str, Any]
+) -> Lane:
+    """The account that a paid Run goes through: adapter, server and a fingerprint of the key, with the limits on it.
 
     Raises:
-        RequestError: no such provider, or one that can be named and planned but not called yet.
+        MissingCredential: the key is not in the environment.
     """
-    settings_class(name)
-    if name in OFFLINE:
-        return OFFLINE[name]
-    raise RequestError(
-        f"{name}: this version knows its settings but cannot call it yet; it can run {', '.join(OFFLINE)}"
-    )
+    key = key_of(provider.credential, provider.name)
+    host = urlsplit(provider.host(settings, options)).netloc
+    fingerprint = text_digest(f"account of oeb_ray {key}")[:8]
+    cap = limits["in_flight"] or provider.cap
+    return Lane(f"{provider.name}@{host}#{fingerprint}", cap, limits["rpm"], limits["max_usd"])
 
 
 def settings_for(name: str, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
