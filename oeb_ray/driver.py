@@ -118,7 +118,7 @@ class Driver:
     def _fill(self) -> None:
         """Keeps twice as much under way as there are slots, here and at each account; parts go before predictions."""
         for account, states in asking(self.states).items():
-            cap = member_of(states)["cap"]
+            cap = min(lane.cap for state in states if (lane := state.plan.run.lane))
             while self.calling[account] < 2 * cap and (waiting := [state for state in states if state.queue]):
                 self._send(min(waiting, key=lambda state: state.in_flight))
         while self.predicting + self.scoring < 2 * self.cluster.slots:
@@ -295,7 +295,7 @@ class Driver:
             self._forget(state, doc_id)
             state.undone.add(doc_id)
             position = self.positions[doc_id]
-            unasked = self.plan.selection.score_only or position not in self.selected
+            unasked = self.plan.selection.score_only or position not in self.selected or state.plan.run.lane  # it costs
             if state.stopped or unasked or (state.name, doc_id) in self.repaired:
                 self.progress.note(f"{state.name}: {doc_id!r} is not done: its record names another prediction")
                 continue

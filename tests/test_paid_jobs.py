@@ -120,6 +120,21 @@ def test_a_limit_in_dollars_stops_its_run(corpus, simulator, tmp_path) -> None:
     assert again.stopped and simulator.stats()["datalab"]["billed"] == pytest.approx(0.15), "what was spent counts"
 
 
+def test_a_pair_that_disagrees_is_polled_or_named_and_never_bought_again(corpus, simulator, tmp_path) -> None:
+    words = words_of(corpus, simulator, tmp_path / "out")
+    names = list(job(words).summaries)
+    for name in names:
+        next((tmp_path / "out" / name / "predictions").iterdir()).write_text('{"edited": "by hand"}')
+    first = job([*words, "rescore=true"])
+    assert [summary["documents"] for summary in first.summaries.values()] == [19, 19]
+    second = job(words)
+    scored = {name.partition("-")[0]: summary["scored"] for name, summary in second.summaries.items()}
+    assert scored == {"datalab": 20, "mistral": 19}, "a known job is polled; what one call answered is gone"
+    assert all(set(submissions(simulator, vendor).values()) == {1} for vendor in VENDORS)
+    (kept,) = (tmp_path / "out").glob("mistral-*/predictions-before/*.json")
+    assert "edited" in kept.read_text()
+
+
 def test_a_missing_key_is_said_before_any_call(corpus, simulator, tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("MISTRAL_API_KEY")
     with pytest.raises(Exception, match="MISTRAL_API_KEY") as error:

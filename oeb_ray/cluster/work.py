@@ -88,6 +88,8 @@ def store(out: str, run: Run, outcome: Outcome, *, replace: bool) -> Receipt:
         if there is not None:
             return there
         replace = True  # what is there is no record, or our prediction has taken the place of its own
+        if outcome.prediction is None:
+            _keep_earlier(out, run.name, receipt, prediction)
     if replace:
         storage.put(address, data)
     if outcome.prediction is None and replace:
