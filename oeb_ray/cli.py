@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import __version__
 from .errors import OebError, RequestError, Stopped, suggestion
-from .jsontext import printable_json, read_json
+from .jsontext import printable, read_json
 
 if TYPE_CHECKING:
     from .run import Outcome
@@ -44,7 +44,7 @@ def ended(command: Callable[[], int]) -> int:
         sys.stdout.flush()
         return code
     except OebError as error:
-        print(f"oeb: {printable_json(str(error))}", file=sys.stderr)
+        print(f"oeb: {printable(str(error))}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more can be said
@@ -293,7 +293,7 @@ def _print_outcome(outcome: Outcome, out: str, seconds: float) -> None:
     console.print(progress.summary_table(outcome.states, console.width))
     for state in outcome.states:
         if state.errors:
-            print(printable_json(progress.errors_line(state)))
+            print(printable(progress.errors_line(state)))
     print(progress.last_line(outcome.states, seconds))
     for name in outcome.summaries:
         print(f"{out}/{name}")
@@ -362,7 +362,7 @@ def _corpus_check(given: argparse.Namespace) -> int:
     corpus = load(given.manifest or sample_manifest(), data_root=given.data_root)
     notes, unusable = check_golds(corpus)
     for note in notes:
-        print(printable_json(note))
+        print(printable(note))
     suites = ", ".join(f"{suite} {count}" for suite, count in sorted(Counter(corpus.suites).items()))
     print(f"{len(corpus)} documents: {suites}")
     if unusable:

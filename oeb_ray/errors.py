@@ -100,6 +100,9 @@ class WorkerLost(DocumentError):
     """The worker died each time that it asked for the document."""
 
 
+NO_PREDICTION = "no prediction on disk"  # the row's text, also for what is there and cannot be read
+
+
 class NoPrediction(DocumentError):
     """A stored prediction that should be served is not there."""
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from .errors import NO_PREDICTION
 from .jsontext import read_json
 from .scoring.field_matching.scorer import NAME, VERSION, Scored, score_columns
 
 SCORER = f"{NAME} {VERSION}"
-NO_PREDICTION = "no prediction on disk"
 
 
 class Graded(NamedTuple):

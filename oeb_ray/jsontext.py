@@ -50,7 +50,7 @@ def from_raw_json(text: str) -> Any:
 
 
 def printable(text: str) -> str:
-    """The text with lone surrogates written as ``\\udXXX``, so that it has a UTF-8 form."""
+    """The text with lone surrogates written as ``\\udXXX``: it has a UTF-8 form then, and means the same in JSON."""
     if text.isascii():
         return text
     return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
@@ -58,14 +58,9 @@ def printable(text: str) -> str:
 
 def pretty(value: Any) -> bytes:
     """A JSON file for people: two spaces, a line feed at the end."""
-    return (printable_json(json.dumps(value, indent=2, ensure_ascii=False)) + "\n").encode()
+    return (printable(json.dumps(value, indent=2, ensure_ascii=False)) + "\n").encode()
 
 
 def line(value: Any) -> str:
     """One line of a JSON-lines file, without the line feed."""
-    return printable_json(json.dumps(value, ensure_ascii=False))
-
-
-def printable_json(text: str) -> str:
-    """JSON text with lone surrogates as escapes, which JSON readers take back as they were."""
-    return printable(text)
+    return printable(json.dumps(value, ensure_ascii=False))

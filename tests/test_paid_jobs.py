@@ -153,7 +153,7 @@ def test_killed_drivers_buy_nothing_twice(corpus, simulator, tmp_path, cluster, 
     words += ["cluster.cpus=1"] if cluster == "local" else []
     for vendor in VENDORS:
         simulator.dials(vendor, latency=1.0)
-    for number in range(1 if cluster == "local" and ROUNDS == 1 else 2):
+    for number in range(1 if ROUNDS == 1 else 2):
         driver = start_oeb("benchmark", *words)
         asked = sum(sum(submissions(simulator, vendor).values()) for vendor in VENDORS)
         while driver.poll() is None and sum(sum(submissions(simulator, v).values()) for v in VENDORS) < asked + 3:

@@ -13,8 +13,8 @@ from typing import Any
 from .. import layout, media, storage
 from ..corpus.check import gold_notes
 from ..digests import digest
-from ..errors import OebError, RequestError, WorkerLost
-from ..grade import NO_PREDICTION, SCORER, grade, parsed_gold, parsed_schema
+from ..errors import NO_PREDICTION, OebError, RequestError, WorkerLost
+from ..grade import SCORER, grade, parsed_gold, parsed_schema
 from ..jsontext import pretty, read_json
 from ..predict import Outcome, failed, history, predict, receipt_of
 from ..providers.contract import Document

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import storage
-from ..errors import NoPrediction, VendorError
+from ..errors import NO_PREDICTION, NoPrediction, VendorError
 from ..records import Doc
 from .contract import Call, Document, Extraction, setting
 
@@ -72,5 +72,5 @@ class Replay:
         if dice.random() < options.failures:
             raise VendorError("a failure by the dial `failures`", status=503)
         if not document.found:
-            raise NoPrediction("no prediction on disk")
+            raise NoPrediction(NO_PREDICTION)
         return Extraction(prediction=document.data)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..jsontext import printable_json, read_json
+from ..jsontext import printable, read_json
 
 MAX_TEXT = 64_000_000
 """Characters of an answer that are parsed; a longer text is no answer."""
@@ -122,7 +122,7 @@ def prediction_bytes(value: dict[str, Any]) -> bytes:
     Raises:
         ValueError: a number is not finite.
     """
-    return printable_json(json.dumps(value, ensure_ascii=False, allow_nan=False)).encode()
+    return printable(json.dumps(value, ensure_ascii=False, allow_nan=False)).encode()
 
 
 def merge_objects(given: list[Any]) -> dict[str, Any] | None:
