@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import subprocess
 import sys
@@ -13,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from oeb_ray import layout, storage
+from oeb_ray.cli import main
 from oeb_ray.corpus import check, manifest
 from oeb_ray.errors import RequestError
 from tests.helpers import SCHEMA, SmallCorpus, make_corpus, manifest_rows, oeb, overrides, run_inline, write_manifest
@@ -25,11 +28,13 @@ def corpus(tmp_path: Path) -> SmallCorpus:
 
 def refused(*words: str) -> str:
     """The message of a command that must be refused with code 2, without a traceback."""
-    code, out, err = oeb(*words)
-    assert code == 2, (code, out, err)
-    assert "Traceback" not in err
-    assert out == ""
-    return err
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(words)
+    assert code == 2, (code, out.getvalue(), err.getvalue())
+    assert "Traceback" not in err.getvalue()
+    assert out.getvalue() == ""
+    return err.getvalue()
 
 
 def test_ten_faults_of_a_manifest_come_in_one_message(corpus: SmallCorpus, tmp_path: Path) -> None:
