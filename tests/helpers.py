@@ -93,6 +93,20 @@ def make_corpus(folder: Path, documents: int, *, suites: int = 2) -> SmallCorpus
     return SmallCorpus(folder, documents)
 
 
+def make_pdf_corpus(folder: Path, documents: int) -> SmallCorpus:
+    """As `make_corpus`, with documents that are PDFs as far as a vendor looks at them."""
+    made = make_corpus(folder, documents)
+    rows = manifest_rows(made)
+    for row in rows:
+        old = made.folder / row["doc_path"]
+        new = old.with_suffix(".pdf")
+        new.write_bytes(b"%PDF-1.4\n" + old.read_bytes())
+        old.unlink()
+        row["doc_path"] = f"docs/{new.name}"
+    write_manifest(made.manifest, rows)
+    return made
+
+
 def write_manifest(path: Path, rows: list[dict[str, Any]]) -> None:
     pq.write_table(pa.Table.from_pylist(rows), path)
 

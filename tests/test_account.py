@@ -19,24 +19,14 @@ from oeb_ray.plan import run_name
 from oeb_ray.providers.registry import settings_for
 from oeb_ray.records import PredictBatch, Run
 from oeb_ray.simulator import Profile, Simulator
-from tests.helpers import SCHEMA, SmallCorpus, make_corpus, manifest_rows, write_manifest
+from tests.helpers import SCHEMA, SmallCorpus, make_pdf_corpus
 
 KEY = "canary-0815"
 
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> SmallCorpus:
-    """Documents that are PDFs, as far as a vendor looks at them."""
-    made = make_corpus(tmp_path / "corpus", documents=12)
-    rows = manifest_rows(made)
-    for row in rows:
-        old = made.folder / row["doc_path"]
-        new = old.with_suffix(".pdf")
-        new.write_bytes(b"%PDF-1.4\n" + old.read_bytes())
-        old.unlink()
-        row["doc_path"] = f"docs/{new.name}"
-    write_manifest(made.manifest, rows)
-    return made
+    return make_pdf_corpus(tmp_path / "corpus", documents=12)
 
 
 class Setting:

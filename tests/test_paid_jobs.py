@@ -17,7 +17,7 @@ from oeb_ray.cluster.inline import InlineCluster
 from oeb_ray.config import composed, read_job
 from oeb_ray.errors import AccountFailure, LimitReached, MissingCredential
 from oeb_ray.simulator import Profile, Simulator
-from tests.helpers import Silent, SmallCorpus, contents, make_corpus, manifest_rows, start_oeb, write_manifest
+from tests.helpers import Silent, SmallCorpus, contents, make_pdf_corpus, start_oeb
 
 KEY = "canary-4711"
 ROUNDS = int(os.environ.get("OEB_CHAOS_ROUNDS", "1"))
@@ -26,16 +26,7 @@ VENDORS = ("datalab", "mistral")
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> SmallCorpus:
-    made = make_corpus(tmp_path / "corpus", documents=20)
-    rows = manifest_rows(made)
-    for row in rows:
-        old = made.folder / row["doc_path"]
-        new = old.with_suffix(".pdf")
-        new.write_bytes(b"%PDF-1.4\n" + old.read_bytes())
-        old.unlink()
-        row["doc_path"] = f"docs/{new.name}"
-    write_manifest(made.manifest, rows)
-    return made
+    return make_pdf_corpus(tmp_path / "corpus", documents=20)
 
 
 @pytest.fixture
