@@ -13,7 +13,8 @@ from typing import Any
 
 import hydra
 
-from .cli import ended, run_and_print
+from .cli.base import ended
+from .cli.job import run_and_print
 from .config import composed, conf_dir, read_job
 from .errors import RequestError
 

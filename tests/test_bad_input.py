@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from oeb_ray import layout, storage
-from oeb_ray.cli import main
+from oeb_ray.cli.main import main
 from oeb_ray.corpus import check, manifest
 from oeb_ray.errors import RequestError
 from tests.helpers import SCHEMA, SmallCorpus, make_corpus, manifest_rows, oeb, overrides, run_inline, write_manifest
@@ -208,7 +208,7 @@ def test_a_target_that_cannot_be_written_says_so(corpus: SmallCorpus, tmp_path: 
 def test_a_full_disk_ends_with_code_5_and_the_rest_goes_on_later(corpus: SmallCorpus, tmp_path: Path) -> None:
     words = overrides(corpus, tmp_path / "out")
     limit = "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (4000, -1))"
-    program = f"import resource, signal, sys; {limit}; from oeb_ray.cli import main; sys.exit(main(sys.argv[1:]))"
+    program = f"import resource, signal, sys; {limit}; from oeb_ray.cli.main import main; sys.exit(main(sys.argv[1:]))"
     ended = subprocess.run([sys.executable, "-c", program, "benchmark", *words], capture_output=True, text=True)
     assert ended.returncode == 5, ended.stderr
     assert "cannot write" in ended.stderr and "Traceback" not in ended.stderr

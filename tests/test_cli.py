@@ -52,7 +52,7 @@ def test_order_matters_takes_names_until_the_next_flag(files: list[str]) -> None
 
 def test_score_of_three_files_loads_no_heavy_library_and_is_quick(files: list[str]) -> None:
     program = (
-        "import sys; from oeb_ray.cli import main; main(sys.argv[1:]);"
+        "import sys; from oeb_ray.cli.main import main; main(sys.argv[1:]);"
         "heavy = ('ray', 'pyarrow', 'fsspec', 'scipy', 'rich', 'hydra');"
         "print([name for name in heavy if name in sys.modules], file=sys.stderr)"
     )

@@ -1,0 +1,70 @@
+"""What every command shares: how it is declared, how it reads and prints JSON, how its errors become exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import io
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import OebError, RequestError
+from ..jsontext import printable, read_json
+
+
+def declare(commands: Any, name: str, help: str, example: str) -> argparse.ArgumentParser:
+    """A command with its help; the example stands below the flags."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=help,
+        description=help,
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(called=f"oeb {name}", flags=parser._option_string_actions)
+    return parser
+
+
+def json_file(path: str) -> Any:
+    """What a JSON file of the user holds. Raises RequestError."""
+    try:
+        with open(path, "rb") as stream:
+            return read_json(stream.read())
+    except OSError as error:
+        raise RequestError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise RequestError(f"{path} is no JSON: {error}") from error
+
+
+def print_json(value: Any) -> None:
+    """Prints one JSON document, which any terminal in any encoding can show."""
+    print(json.dumps(value, indent=2))
+
+
+def ended(command: Callable[[], int]) -> int:
+    """The exit code of a command; its errors are printed as one message, never as a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # whatever a terminal cannot say
+    try:
+        code = command()
+        sys.stdout.flush()
+        return code
+    except OebError as error:
+        print(f"oeb: {printable(str(error))}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more can be said
+        return 0
+    except KeyboardInterrupt:
+        print("oeb: interrupted; the same command goes on where this ended", file=sys.stderr)
+        return 130
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"oeb: cannot write the output: {error.strerror}", file=sys.stderr)
+        return 5
