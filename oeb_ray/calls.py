@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from . import storage
+from .errors import NotSent
 from .jsontext import pretty, read_json
 
 HEARTBEAT_SECONDS = 15.0
@@ -44,6 +45,16 @@ class Attempt:
     credits: float | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the vendor provably did nothing for it."""
+        return self.outcome is not None and self.outcome.startswith((REFUSED, NotSent.__name__, NOT_MADE))
+
+    @property
+    def is_unpriced(self) -> bool:
+        """Whether it may have cost dollars that nobody has stated."""
+        return self.usd is None and not self.is_free
 
 
 def new_attempt(doc_id: str, n: int, reason: str, owner: str) -> Attempt:

@@ -75,6 +75,8 @@ class PaidCall:
         self._timeout, self._estimate, self._replaces = timeout, estimate, replaces
         self._until: float | None = None
         self._reserved: list[float | None] = [None] * len(before)
+        if before and not replaces and not before[-1].is_free:  # else it counts among what is recorded
+            self._reserved[-1] = pool.owe(place.job, place.run, estimate)
         self._ours = len(before) - resumes  # the first attempt that may be noted here
         self._status: int | None = None
 

@@ -131,7 +131,7 @@ def expand(
         paid = PAID.get(name)
         limits, more = typed(LaneOptions, _taken(own, LaneOptions) if paid else {}, prefix)
         problems.extend(more)
-        if paid and limits["max_usd"] is not None and not paid.states_usd and options["usd_per_doc"] is None:
+        if paid and limits["max_usd"] is not None and not paid.states_usd and limits["usd_per_doc"] is None:
             problems.append(f"{prefix}.max_usd: {name} states no dollars; give usd_per_doc, or the limit sees nothing")
         for given in _option_sets(entry.get("options"), entry.get("grid"), prefix, problems):
             settings, more = resolved(name, {**own, **given}, prefix)

@@ -248,6 +248,15 @@ class Pool:
                 )
             await self.clock.sleep(0.2)
 
+    def owe(self, job: str, run: str, estimate: float | None) -> float:
+        """Sets aside what a call may cost that was made before; it may be spent already, so no limit is asked."""
+        member = self.members.get(job)
+        if member is None:
+            return 0.0
+        amount = max(estimate or 0.0, member.dearest.get(run, 0.0))
+        member.reserved[run] += amount
+        return amount
+
     def settle(self, job: str, run: str, reserved: float, actual: float | None) -> None:
         """A call has ended: its reservation goes, what it cost stays; unknown cost stays at what was reserved."""
         member = self.members.get(job)

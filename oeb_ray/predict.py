@@ -112,6 +112,7 @@ def with_attempts(outcome: Outcome, attempts: Sequence[Attempt], job_id: str | N
         "tokens_in": total("tokens_in"),
         "tokens_out": total("tokens_out"),
         "attempts": len(attempts),
+        "unpriced": sum(attempt.is_unpriced for attempt in attempts),
         "billed_out_of_band": usd is None and total("credits") is None and outcome.prediction is not None,
     }
     outcome.record.update(cost=cost, job_id=job_id, attempts=[asdict(attempt) for attempt in attempts])
@@ -144,6 +145,7 @@ def _record(about: _About, extraction: Extraction | None, error: Exception | Non
             "credits": None,
             "wall_s": round(seconds, 3),
             "attempts": len(about.earlier) + 1,
+            "unpriced": 0,
             "billed_out_of_band": False,
         },
         "job_id": None,
@@ -223,4 +225,5 @@ def receipt_of(record: dict[str, Any]) -> Receipt:
         tokens_out=cost["tokens_out"],
         wall_s=cost["wall_s"],
         attempts=cost["attempts"],
+        unpriced=cost["unpriced"],
     )

@@ -34,13 +34,14 @@ class Lane:
     """The vendor account that a paid Run goes through, and the limits that this job puts on it.
 
     ``cap``: calls in flight; ``rpm``: requests per minute, None for no limit; ``max_usd``: dollars that each Run may
-    spend, None for no limit.
+    spend, None for no limit; ``usd_per_doc``: what a call is reckoned to cost before its price is known.
     """
 
     account: str
     cap: int
     rpm: float | None
     max_usd: float | None
+    usd_per_doc: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,7 @@ class Receipt:
     again may help. Digests are SHA-256 in hex; ``prediction_sha256`` is None where no prediction was stored.
     Money in ``usd`` (dollars stated by the vendor) and ``credits`` (vendor's own); ``wall_s`` in seconds. ``attempts``
     counts how often the document was asked for, over all its records: of two receipts the one with more is newer.
+    ``unpriced``: those of them that may have cost dollars which nobody has stated.
     """
 
     doc_id: str
@@ -94,6 +96,7 @@ class Receipt:
     tokens_out: int | None
     wall_s: float
     attempts: int
+    unpriced: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from . import layout
 from .errors import OebError
 from .plan import RunPlan
-from .records import Receipt
+from .records import Lane, Receipt
 
 
 class Progress(Protocol):
@@ -72,10 +72,15 @@ def member_of(states: Sequence[RunState]) -> dict[str, Any]:
         "cap": min(lane.cap for lane in lanes),
         "rpm": min((lane.rpm for lane in lanes if lane.rpm is not None), default=None),
         "max_usd": min((lane.max_usd for lane in lanes if lane.max_usd is not None), default=None),
-        "spent": {
-            state.name: math.fsum(receipt.usd or 0.0 for receipt in state.plan.receipts.values()) for state in states
-        },
+        "spent": {state.name: spent_by(state.plan.run.lane, state.plan.receipts.values()) for state in states},
     }
+
+
+def spent_by(lane: Lane | None, receipts: Collection[Receipt]) -> float:
+    """Dollars that a run's recorded documents cost; where nobody stated a price, what a call may cost."""
+    stated = [receipt.usd for receipt in receipts if receipt.usd is not None]
+    reckoned = max([(lane and lane.usd_per_doc) or 0.0, *stated])
+    return math.fsum(stated) + reckoned * sum(receipt.unpriced for receipt in receipts)
 
 
 def same_account(one: RunState, other: RunState) -> bool:

@@ -17,7 +17,7 @@ from oeb_ray.corpus.manifest import Corpus, load
 from oeb_ray.errors import AccountFailure, LimitReached
 from oeb_ray.plan import run_name
 from oeb_ray.providers.registry import settings_for
-from oeb_ray.records import PredictBatch, Run
+from oeb_ray.records import Lane, PredictBatch, Run
 from oeb_ray.simulator import Profile, Simulator
 from tests.helpers import SCHEMA, SmallCorpus, make_pdf_corpus
 
@@ -41,6 +41,7 @@ class Setting:
             vendor,
             settings_for(vendor, given),
             {"timeout_s": 20.0, "address": f"{simulator.url}/{vendor}"} | options,
+            Lane("test", 4, None, None, usd_per_doc=0.03),
         )
 
     def batch(self, position: int, again: bool = False) -> PredictBatch:
@@ -151,7 +152,7 @@ def test_a_bad_key_stops_the_account_before_a_second_document_is_sent(setting: A
 
 
 def test_max_usd_is_kept(setting: Any) -> None:
-    work = setting("datalab", {"usd_per_doc": 0.03})
+    work = setting("datalab")
     ended = work.ask(max_usd=0.2)
     bought = [receipt for one in ended for receipt in one.receipts]
     assert len(bought) == 6

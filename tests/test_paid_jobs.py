@@ -101,14 +101,17 @@ def test_a_refused_account_stops_alone_and_its_documents_are_not_recorded(corpus
     assert not job(words_of(corpus, simulator, tmp_path / "out")).stopped
 
 
-def test_a_limit_in_dollars_stops_its_run(corpus, simulator, tmp_path) -> None:
-    more = ["providers.datalab.max_usd=0.15", "providers.datalab.usd_per_doc=0.03"]
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_limit_in_dollars_stops_its_run(corpus, simulator, tmp_path, vendor) -> None:
+    """Also where the vendor states no price and what was spent can only be reckoned."""
+    simulator.dials("mistral", state_cost=False)
+    more = [f"providers.{vendor}.max_usd=0.15", f"providers.{vendor}.usd_per_doc=0.03"]
     outcome = job(words_of(corpus, simulator, tmp_path / "out", *more))
     (error,) = outcome.stopped.values()
     assert isinstance(error, LimitReached)
-    assert simulator.stats()["datalab"]["billed"] == pytest.approx(0.15)
+    assert simulator.stats()[vendor]["billed"] == pytest.approx(0.15)
     again = job(words_of(corpus, simulator, tmp_path / "out", *more))
-    assert again.stopped and simulator.stats()["datalab"]["billed"] == pytest.approx(0.15), "what was spent counts"
+    assert again.stopped and simulator.stats()[vendor]["billed"] == pytest.approx(0.15), "what was spent counts"
 
 
 def test_a_pair_that_disagrees_is_polled_or_named_and_never_bought_again(corpus, simulator, tmp_path) -> None:

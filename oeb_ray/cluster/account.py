@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..calls import HEARTBEAT_SECONDS, NOT_MADE, REFUSED, Attempt, Owner, attempts_of, is_alive
+from ..calls import HEARTBEAT_SECONDS, Attempt, Owner, attempts_of, is_alive
 from ..digests import digest
-from ..errors import AccountFailure, LimitReached, NotSent, OebError, Unreachable, VendorError
+from ..errors import AccountFailure, LimitReached, OebError, Unreachable, VendorError
 from ..paid import PaidCall, Place, Taken, http_client
 from ..pool import JobGone, Pool
 from ..predict import Outcome, failed, predict, with_attempts
@@ -93,9 +93,9 @@ class Account:
         run, last = batch.run, attempts[-1] if attempts else None
         document, stamp = await asyncio.to_thread(work.source_of, run, doc)
         earlier = await asyncio.to_thread(work.history_of, batch.out, run.name, doc.doc_id)
-        known_job = last is not None and last.job_id is not None and not _is_refused(last)
+        known_job = last is not None and last.job_id is not None and not last.is_free
         call = self._call(job, batch, doc, attempts, resumes=known_job)
-        if last is not None and not known_job and not _is_refused(last) and not batch.again:
+        if last is not None and not known_job and not last.is_free and not batch.again:
             unknown = Unreachable(f"the outcome of attempt {last.n} is unknown: its owner ended before an answer came")
             outcome = failed(document, stamp, doc.schema_sha256, run, earlier, unknown)
         else:
@@ -117,7 +117,7 @@ class Account:
             before=attempts,
             resumes=resumes,
             timeout=options["timeout_s"],
-            estimate=options.get("usd_per_doc"),
+            estimate=batch.run.lane.usd_per_doc if batch.run.lane else None,
             replaces=batch.again,
         )
 
@@ -133,11 +133,6 @@ class Account:
             await asyncio.sleep(HEARTBEAT_SECONDS)
             for out in list(self._outs):
                 await asyncio.to_thread(self.owner.beat, out)
-
-
-def _is_refused(last: Attempt) -> bool:
-    """Whether the vendor provably did nothing for it."""
-    return last.outcome is not None and last.outcome.startswith((REFUSED, NotSent.__name__, NOT_MADE))
 
 
 def _job_has_failed(outcome: Outcome) -> bool:

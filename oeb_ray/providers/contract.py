@@ -194,6 +194,7 @@ class LaneOptions:
     in_flight: int | None = setting(None, help="calls in flight; null: the provider's own number", minimum=1)
     rpm: float | None = setting(None, help="requests per minute; null: no limit", minimum=0.001)
     max_usd: float | None = setting(None, help="dollars that each run may spend; null: no limit", minimum=0)
+    usd_per_doc: float | None = setting(None, help="what a call is reckoned to cost", unit="USD", minimum=0)
 
 
 def typed(kind: type[Any], given: Mapping[str, Any], prefix: str) -> tuple[dict[str, Any], list[str]]:

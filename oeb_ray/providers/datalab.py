@@ -54,7 +54,6 @@ class DatalabOptions:
     overlay: bool = setting(True, help="state the benchmark's conventions in the schema's descriptions")
     send_name: str = setting("neutral", help="the file name the vendor sees", choices=("neutral", "original"))
     address: str = setting("", help="server to call instead of the vendor's own; else OEB_DATALAB_ADDRESS")
-    usd_per_doc: float | None = setting(None, help="what a document is reckoned to cost", unit="USD", minimum=0)
 
 
 @dataclass(frozen=True, slots=True)

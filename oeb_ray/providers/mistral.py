@@ -35,7 +35,6 @@ class MistralOptions:
         "neutral", help="the file name the vendor sees (this one sees none)", choices=("neutral", "original")
     )
     address: str = setting("", help="server to call instead of the vendor's own; else OEB_MISTRAL_ADDRESS")
-    usd_per_doc: float | None = setting(None, help="what a document is reckoned to cost", unit="USD", minimum=0)
 
 
 class Mistral:

@@ -66,7 +66,8 @@ def lane_of(
     host = urlsplit(provider.host(settings, options)).netloc
     fingerprint = text_digest(f"account of oeb_ray {key}")[:8]
     cap = limits["in_flight"] or provider.cap
-    return Lane(f"{provider.name}@{host}#{fingerprint}", cap, limits["rpm"], limits["max_usd"])
+    account = f"{provider.name}@{host}#{fingerprint}"
+    return Lane(account, cap, limits["rpm"], limits["max_usd"], limits["usd_per_doc"])
 
 
 def settings_for(name: str, options: Mapping[str, Any] | None = None) -> dict[str, Any]:

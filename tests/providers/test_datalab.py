@@ -360,7 +360,7 @@ def test_it_is_a_provider() -> None:
     assert provider.prepare_schema({"properties": {"a": {"type": ["string", "null"]}}}, vendors.Datalab()) == {
         "properties": {"a": {"type": "string"}}
     }
-    values, problems = typed(provider.Options, {"usd_per_doc": 1}, "datalab")
-    assert not problems and values == {"overlay": True, "send_name": "neutral", "address": "", "usd_per_doc": 1.0}
+    values, problems = typed(provider.Options, {"overlay": False}, "datalab")
+    assert not problems and values == {"overlay": False, "send_name": "neutral", "address": ""}
     with pytest.raises(InternalError):
         run(None)

@@ -195,6 +195,6 @@ def test_it_is_a_provider_whose_schema_goes_as_it_is() -> None:
     with pytest.raises(DialectError):
         provider.prepare_schema({"maximum": float("inf")}, vendors.Mistral())
     values, problems = typed(provider.Options, {}, "mistral")
-    assert not problems and values["usd_per_doc"] is None
+    assert not problems and values["overlay"] is True
     with pytest.raises(InternalError):
         run(None)
