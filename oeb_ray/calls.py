@@ -29,12 +29,15 @@ DEAD_SECONDS = 60.0  # without a heartbeat, by the store's own clock
 class Attempt:
     """One paid attempt. ``n`` counts from 1; ``outcome``: how it ended, None while that is not known.
 
+    ``account``: who was to be paid; ``reason``: why it was made; ``claimed_at``: when, in UTC.
+
     ``usd``, ``credits``, ``tokens_in``, ``tokens_out``: what the vendor stated for it.
     """
 
     doc_id: str
     n: int
     reason: str
+    account: str
     owner: str
     claimed_at: str
     token: str
@@ -57,9 +60,11 @@ class Attempt:
         return self.usd is None and not self.is_free
 
 
-def new_attempt(doc_id: str, n: int, reason: str, owner: str) -> Attempt:
+def new_attempt(doc_id: str, n: int, reason: str, account: str, owner: str) -> Attempt:
     """An attempt that is about to be claimed."""
-    return Attempt(doc_id, n, reason, owner, datetime.now(UTC).isoformat(timespec="milliseconds"), uuid.uuid4().hex)
+    return Attempt(
+        doc_id, n, reason, account, owner, datetime.now(UTC).isoformat(timespec="milliseconds"), uuid.uuid4().hex
+    )
 
 
 def address_of(out: str, run: str, doc_id: str, n: int) -> str:
@@ -86,10 +91,15 @@ def attempts_of(out: str, run: str, doc_id: str) -> list[Attempt]:
             data = storage.read(address_of(out, run, doc_id, len(found) + 1))
         except FileNotFoundError:
             return found
-        try:
-            found.append(Attempt(**read_json(data)))
-        except (ValueError, TypeError):  # claimed, and not readable: its outcome is unknown
-            found.append(Attempt(doc_id, len(found) + 1, "unreadable", "", "", ""))
+        found.append(attempt_of(data, doc_id, len(found) + 1))
+
+
+def attempt_of(data: bytes, doc_id: str, n: int) -> Attempt:
+    """A stored attempt; one that cannot be read was claimed all the same, and its outcome is unknown."""
+    try:
+        return Attempt(**read_json(data))
+    except (ValueError, TypeError):
+        return Attempt(doc_id, n, "unreadable", "", "", "", "")
 
 
 class Owner:

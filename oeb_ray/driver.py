@@ -21,8 +21,8 @@ from .cluster.account import code_digest
 from .cluster.contract import Cluster, Ended, Graded, Predicted
 from .cluster.work import do_give_up
 from .errors import InternalError, LimitReached, OebError, Stopped
-from .jsontext import pretty
-from .plan import Plan, RunPlan, check_corpus, check_settings, corpus_file, other_work, settings_file
+from .folders import claim_folders
+from .plan import Plan, RunPlan
 from .receipts import add_to_index, merge_index, read_receipt, stored_receipts
 from .records import PartTask, PredictBatch, Receipt
 from .runstate import Progress, RunState, asking, member_of, same_account
@@ -76,9 +76,11 @@ class Driver:
             StorageError, InternalError: nothing can go on. Stopped: interrupted; `stop` is to follow.
         """
         self._claim_folders()
-        for account, states in asking(self.states).items():
+        self.accounts = asking(self.states)
+        if self.accounts:
             storage.require_exclusive(self.plan.out)
-            self.cluster.pool(account, member_of(states) | {"digest": code_digest()})
+        for account in self.accounts:
+            self._register(account)
         for state in self.states:
             homes = self.plan.to_score(state.plan)
             state.parts = len(homes | set(state.left))
@@ -96,24 +98,17 @@ class Driver:
                 raise Stopped("interrupted", self.interrupts.exit_code)
         self.progress.update(self.states, force=True)
 
+    def _register(self, account: str) -> None:
+        self.cluster.pool(account, member_of(self.accounts[account]) | {"digest": code_digest()})
+
     def _claim_folders(self) -> None:
         """settings.json first; what is to be asked leaves the index before, since new records count anew."""
-        plan, problems = self.plan, list[str]()
-        storage.create(storage.join(plan.out, "corpus.json"), pretty(corpus_file(plan.corpus)))
-        check_corpus(plan.out, plan.corpus, problems)
-        for state in self.states:
-            settings = pretty(settings_file(state.plan.run, plan.corpus))
-            address = storage.join(plan.out, state.name, "settings.json")
-            if not storage.create(address, settings) and check_settings(
-                plan.out, state.plan.run, plan.corpus, problems
-            ):
-                problems.append(f"{address} is there but cannot be read as a file")
-        if problems:
-            raise other_work(plan.out, problems)
-        for state in self.states:
-            if state.plan.receipts:
-                asked = frozenset(plan.corpus.ids[position] for position in state.plan.predict)
-                merge_index(plan.out, state.name, (), without=asked)
+        plan = self.plan
+        claim_folders(plan.out, plan.corpus, [made.run for made in plan.runs])
+        for made in plan.runs:
+            if made.receipts:
+                asked = frozenset(plan.corpus.ids[position] for position in made.predict)
+                merge_index(plan.out, made.run.name, (), without=asked)
 
     def _fill(self) -> None:
         """Keeps twice as much under way as there are slots, here and at each account; parts go before predictions."""
@@ -235,6 +230,7 @@ class Driver:
             for doc in batch.docs:
                 self._settled(state, doc.doc_id)
         elif batch.run.lane is not None:  # claims say what may be sent again, and a pool's death is no document's fault
+            self._register(batch.run.lane.account)
             self._hand_out(batch)
         elif len(batch.docs) == 1 and self.lost[key] >= ATTEMPTS:
             why = f"its worker was lost {ATTEMPTS} times; last: {reason}"

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx
@@ -39,10 +39,11 @@ class Taken(OebError):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a document's attempts are stored, and for whom: output, run name, job at the pool, owner."""
+    """Where a document's attempts are stored, and for whom: output, run name, account, job at its pool, owner."""
 
     out: str
     run: str
+    account: str
     job: str
     owner: Owner
 
@@ -51,7 +52,7 @@ class PaidCall:
     """See contract.Call. ``attempts``: all of the document's, those from before first.
 
     Args:
-        before: earlier attempts. resumes: the last of them has a job that is polled.
+        before: earlier attempts. adopts: the last of them is to be brought to its end; its job, if known, is polled.
         timeout: seconds from the first request on. estimate: dollars that one attempt may cost, None if unknown.
         replaces: the document has a record that is to be replaced.
     """
@@ -64,12 +65,12 @@ class PaidCall:
         doc_id: str,
         *,
         before: list[Attempt],
-        resumes: bool,
+        adopts: bool,
         timeout: float,
         estimate: float | None,
         replaces: bool,
     ) -> None:
-        self.job_id = before[-1].job_id if resumes else None
+        self.job_id = before[-1].job_id if adopts else None
         self.attempts = list(before)
         self._pool, self._client, self._place, self._doc_id = pool, client, place, doc_id
         self._timeout, self._estimate, self._replaces = timeout, estimate, replaces
@@ -77,7 +78,8 @@ class PaidCall:
         self._reserved: list[float | None] = [None] * len(before)
         if before and not replaces and not before[-1].is_free:  # else it counts among what is recorded
             self._reserved[-1] = pool.owe(place.job, place.run, estimate)
-        self._ours = len(before) - resumes  # the first attempt that may be noted here
+        self._ours = len(before) - adopts  # the first attempt that may be noted here
+        self._written = before[-1] if before else None  # the last attempt as it is stored
         self._status: int | None = None
 
     # --- time -----------------------------------------------------------------------------------------------------
@@ -101,13 +103,17 @@ class PaidCall:
     async def paid(self, reason: str) -> AsyncIterator[None]:
         place = self._place
         reserved = await self._pool.reserve(place.job, place.run, self._estimate)
-        attempt = new_attempt(self._doc_id, len(self.attempts) + 1, reason, place.owner.name)
+        if not self._until and self.attempts:  # nothing was sent by this call yet
+            reason = f"again after: {self.attempts[-1].outcome or 'unknown outcome'}"
+        attempt = new_attempt(self._doc_id, len(self.attempts) + 1, reason, place.account, place.owner.name)
         try:
+            await self._write()
             await self._claim(attempt)
         except BaseException:
             self._pool.settle(place.job, place.run, reserved, 0.0)
             raise
         self.attempts.append(attempt)
+        self._written = attempt
         self._reserved.append(reserved)
         self._begin()
         self._status = None
@@ -159,15 +165,23 @@ class PaidCall:
     ) -> None:
         if len(self.attempts) > self._ours:
             last = self.attempts[-1]
-            given = {"usd": usd, "source": source, "credits": credits, "tokens_in": tokens_in, "tokens_out": tokens_out}
-            fields = {name: getattr(last, name) for name in Attempt.__slots__}
-            fields.update({name: value for name, value in given.items() if value is not None})
-            self.attempts[-1] = Attempt(**fields)
+            given: dict[str, Any] = {
+                "usd": usd,
+                "source": source,
+                "credits": credits,
+                "tokens_in": tokens_in,
+                "tokens_out": tokens_out,
+            }
+            self.attempts[-1] = replace(last, **{name: value for name, value in given.items() if value is not None})
 
-    async def close(self, outcome: str) -> None:
-        """The document has an end: the last attempt is noted with it, and all reservations are settled."""
+    def conclude(self, outcome: str) -> None:
+        """The document has an end: so has the last attempt. `close` makes that durable, once the record is."""
         if len(self.attempts) > self._ours and self.attempts[-1].outcome in (None, ANSWERED):
-            await self._note(outcome=outcome)
+            self.attempts[-1] = replace(self.attempts[-1], outcome=outcome)
+
+    async def close(self) -> None:
+        """Writes what has become known of the last attempt, and settles all reservations."""
+        await self._write()
         for place, attempt in enumerate(self.attempts):
             self._settle(place, attempt.usd)
 
@@ -178,8 +192,14 @@ class PaidCall:
             self._reserved[place] = None
 
     async def _note(self, **changes: Any) -> None:
-        last = self.attempts[-1]
-        self.attempts[-1] = await asyncio.to_thread(note, self._place.out, self._place.run, last, **changes)
+        self.attempts[-1] = replace(self.attempts[-1], **changes)
+        await self._write()
+
+    async def _write(self) -> None:
+        """Stores the last attempt if it is ours and has changed."""
+        if len(self.attempts) > self._ours and self.attempts[-1] != self._written:
+            self._written = self.attempts[-1]
+            await asyncio.to_thread(note, self._place.out, self._place.run, self._written)
 
     # --- requests -------------------------------------------------------------------------------------------------
 

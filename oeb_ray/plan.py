@@ -18,8 +18,8 @@ from . import layout, storage
 from .corpus.manifest import Corpus
 from .digests import digest
 from .errors import MissingCredential, RequestError, WorkerLost, refused
+from .folders import check_corpus, check_settings, other_work
 from .grade import SCORER
-from .jsontext import read_json
 from .providers.contract import LaneOptions, choice_warnings, typed
 from .providers.registry import PAID, find, lane_of, name_of, resolved, run_name, settings_class
 from .receipts import stored_receipts
@@ -46,12 +46,14 @@ class Selection:
 class RunPlan:
     """One Run against its folder.
 
-    ``receipts`` by doc_id; ``predict``: positions to ask for; ``again``: those of them that have a record already;
+    ``resumed``: somebody has begun it before; ``receipts`` by doc_id; ``predict``: positions to ask for; ``again``:
+    those of them that have a record already;
     ``why``: how many documents are asked for which reason; ``stale``: doc_id and why its prediction is out of date;
     ``part_files``: the parts that are there, by table; ``current``: those of them that need nothing.
     """
 
     run: Run
+    resumed: bool = False
     receipts: dict[str, Receipt] = field(default_factory=dict)
     predict: list[int] = field(default_factory=list)
     again: set[int] = field(default_factory=set)
@@ -210,62 +212,9 @@ def make_plan(out: str, corpus: Corpus, runs: Sequence[Run], selection: Selectio
     return plan
 
 
-def other_work(out: str, problems: list[str]) -> RequestError:
-    """The refusal of a folder that was made with other settings."""
-    return refused(f"{out} holds other work", problems)
-
-
-def corpus_file(corpus: Corpus) -> dict[str, str]:
-    """What stands in corpus.json of an output: the one corpus that its runs are of."""
-    return {"corpus": corpus.identity}
-
-
-def check_corpus(out: str, corpus: Corpus, problems: list[str]) -> None:
-    """An output holds runs of one corpus only."""
-    try:
-        found = read_json(storage.read(storage.join(out, "corpus.json")))
-    except (FileNotFoundError, ValueError):
-        return
-    if found != corpus_file(corpus):
-        problems.append(f"{out} is of corpus {found}, this job of {corpus_file(corpus)}; choose another output")
-
-
-def settings_file(run: Run, corpus: Corpus) -> dict[str, Any]:
-    """What stands in settings.json, written before the first document."""
-    return {
-        "run": run.name,
-        "provider": run.provider,
-        "settings": run.settings,
-        **run.options,
-        "corpus": corpus.identity,
-    }
-
-
-def check_settings(out: str, run: Run, corpus: Corpus, problems: list[str]) -> bool:
-    """Whether the Run has no settings.json yet; what differs in one that is there goes to ``problems``."""
-    address = storage.join(out, run.name, "settings.json")
-    try:
-        found = read_json(storage.read(address))
-    except FileNotFoundError:
-        return True
-    except ValueError as error:
-        problems.append(f"{address} is no JSON ({error}); restore it or choose another output")
-        return False
-    if not isinstance(found, dict):
-        problems.append(f"{address} holds no settings; restore it or choose another output")
-        return False
-    for key, value in settings_file(run, corpus).items():
-        if found.get(key) != value:
-            problems.append(
-                f"{run.name}: its settings.json says {key}={found.get(key)!r}, this job {value!r}; "
-                "choose another output, or ask for the same"
-            )
-    return False
-
-
 def _run_plan(plan: Plan, run: Run, new: bool) -> RunPlan:
     corpus, selection = plan.corpus, plan.selection
-    made = RunPlan(run)
+    made = RunPlan(run, resumed=not new)
     if not new:
         # Parts first: one that another driver makes meanwhile must not be seen without its receipts.
         for table in (layout.SCORES, layout.VERDICTS):

@@ -10,7 +10,7 @@ import asyncio
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from .errors import AccountFailure, LimitReached, OebError
@@ -18,6 +18,7 @@ from .errors import AccountFailure, LimitReached, OebError
 SILENCE_SECONDS = 15.0  # of a job, after which nothing more is sent for it
 RECOVERY_SECONDS = 30.0  # from no slots at all back to the cap, after the vendor has throttled
 HALVING = 0.5
+SETTLING_SECONDS = 0.5  # in which a pool of resumed work learns which calls are under way at the vendor
 
 
 class Clock(Protocol):
@@ -51,8 +52,8 @@ class Member:
     digest: str
     heard: float
     spent: defaultdict[str, float]
-    reserved: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    dearest: dict[str, float] = field(default_factory=dict)
+    reserved: defaultdict[str, float]
+    dearest: dict[str, float]
 
 
 class Pool:
@@ -68,6 +69,7 @@ class Pool:
         self.in_flight = 0
         self.stopped: AccountFailure | None = None
         self._proven = False
+        self._opens_at = 0.0
         self._waiting: deque[tuple[str, asyncio.Future[None]]] = deque()
         self._next_turn = 0.0
         self._paused_until = 0.0
@@ -77,7 +79,8 @@ class Pool:
     # --- members --------------------------------------------------------------------------------------------------
 
     def register(self, job: str, member: dict[str, Any]) -> None:
-        """Lets a job in, or updates it. ``member``: cap, rpm, max_usd, digest and spent (dollars by run), all required.
+        """Lets a job in, or updates its limits. All of ``member`` is required: cap, rpm, max_usd, digest, ``spent``
+        (dollars by run) and ``resumed``: calls of earlier may still be under way.
 
         Raises:
             AccountFailure: jobs with other code are at work at this account.
@@ -91,9 +94,18 @@ class Pool:
             )
         if not self.members:  # a new set of jobs starts anew
             self.stopped = None
-        spent = defaultdict(float, member["spent"])
+            if member["resumed"] and not self._proven:
+                self._opens_at = self.clock.now() + SETTLING_SECONDS
+        known = self.members.get(job)
         self.members[job] = Member(
-            member["cap"], member["rpm"], member["max_usd"], member["digest"], self.clock.now(), spent
+            member["cap"],
+            member["rpm"],
+            member["max_usd"],
+            member["digest"],
+            self.clock.now(),
+            known.spent if known else defaultdict(float, member["spent"]),
+            known.reserved if known else defaultdict(float),
+            known.dearest if known else {},
         )
         self._wake()
 
@@ -118,7 +130,7 @@ class Pool:
 
     def limit(self) -> int:
         """How many calls may be in flight now."""
-        if not self.members:
+        if not self.members or self.clock.now() < self._opens_at:
             return 0
         cap = min(member.cap for member in self.members.values())
         if not self._proven:
@@ -127,22 +139,22 @@ class Pool:
         return max(1, int(min(cap, grown)))
 
     @asynccontextmanager
-    async def slot(self, job: str) -> AsyncIterator[None]:
-        """A place in flight, in order of asking.
+    async def slot(self, job: str, *, running: bool = False) -> AsyncIterator[None]:
+        """A place in flight, in order of asking. What is ``running`` at the vendor already has its place at once.
 
         Raises:
             JobGone: the job has left. AccountFailure: the account has been stopped.
         """
-        await self._enter(job)
+        await self._enter(job, running)
         try:
             yield
         finally:
             self.in_flight -= 1
             self._wake()
 
-    async def _enter(self, job: str) -> None:
+    async def _enter(self, job: str, running: bool) -> None:
         self._refuse(job)
-        if self._waiting or self.in_flight >= self.limit():
+        if not running and (self._waiting or self.in_flight >= self.limit()):
             place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append((job, place))
             if self._recovery is None or self._recovery.done():
@@ -159,7 +171,7 @@ class Pool:
     async def _recover(self) -> None:
         """Wakes those who wait as the limit grows back and silent jobs are forgotten, while anyone waits."""
         while self._waiting:
-            await self.clock.sleep(1.0)
+            await self.clock.sleep(0.25)
             self.forget_silent()
             self._wake()
 
@@ -256,6 +268,10 @@ class Pool:
         amount = max(estimate or 0.0, member.dearest.get(run, 0.0))
         member.reserved[run] += amount
         return amount
+
+    def learn(self, job: str, run: str, usd: float | None) -> None:
+        """A document was bought for the run by somebody else: what it cost counts towards the run's limit."""
+        self.settle(job, run, self.owe(job, run, usd), usd)
 
     def settle(self, job: str, run: str, reserved: float, actual: float | None) -> None:
         """A call has ended: its reservation goes, what it cost stays; unknown cost stays at what was reserved."""

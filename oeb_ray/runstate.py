@@ -72,6 +72,7 @@ def member_of(states: Sequence[RunState]) -> dict[str, Any]:
         "cap": min(lane.cap for lane in lanes),
         "rpm": min((lane.rpm for lane in lanes if lane.rpm is not None), default=None),
         "max_usd": min((lane.max_usd for lane in lanes if lane.max_usd is not None), default=None),
+        "resumed": any(state.plan.resumed for state in states),
         "spent": {state.name: spent_by(state.plan.run.lane, state.plan.receipts.values()) for state in states},
     }
 

@@ -49,7 +49,9 @@ class Setting:
 
     async def _ask(self, again: bool, member: dict[str, Any]) -> list[Predicted]:
         account = Account("test")
-        account.register("job", {"cap": 4, "rpm": None, "max_usd": None, "digest": "1", "spent": {}} | member)
+        account.register(
+            "job", {"cap": 4, "rpm": None, "max_usd": None, "digest": "1", "spent": {}, "resumed": False} | member
+        )
 
         async def alive() -> None:
             while True:
@@ -165,7 +167,7 @@ def test_a_job_whose_owner_died_is_polled_and_one_without_a_job_is_unknown(setti
     work = setting("datalab")
     ids = work.corpus.ids
     owner = "dead-1-00000000"
-    with_job = calls.new_attempt(ids[0], 1, "first", owner)
+    with_job = calls.new_attempt(ids[0], 1, "first", "test", owner)
     import httpx
 
     document = (work.corpus.doc(0).doc_path, Path(work.corpus.doc(0).doc_path).read_bytes())
@@ -176,8 +178,8 @@ def test_a_job_whose_owner_died_is_polled_and_one_without_a_job_is_unknown(setti
     ).json()  # fmt: skip
     assert calls.claim(work.out, work.run.name, with_job)
     calls.note(work.out, work.run.name, with_job, job_id=submitted["request_id"])
-    assert calls.claim(work.out, work.run.name, calls.new_attempt(ids[1], 1, "first", owner))
-    refused = calls.new_attempt(ids[2], 1, "first", owner)
+    assert calls.claim(work.out, work.run.name, calls.new_attempt(ids[1], 1, "first", "test", owner))
+    refused = calls.new_attempt(ids[2], 1, "first", "test", owner)
     assert calls.claim(work.out, work.run.name, refused)
     calls.note(work.out, work.run.name, refused, outcome=f"{calls.REFUSED} 503")
     receipts = {receipt.doc_id: receipt for ended in work.ask() for receipt in ended.receipts}

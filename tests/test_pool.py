@@ -14,7 +14,7 @@ from tests.virtual import run_virtually
 
 
 def member(**more: Any) -> dict[str, Any]:
-    return {"cap": 5, "rpm": None, "max_usd": None, "digest": "code", "spent": {}} | more
+    return {"cap": 5, "rpm": None, "max_usd": None, "digest": "code", "spent": {}, "resumed": False} | more
 
 
 class Vendor:

@@ -52,8 +52,7 @@ class Account:
         receipts: list[Receipt] = []
         try:
             for doc in batch.docs:
-                async with self.pool.slot(job):
-                    receipts.append(await self._one(job, batch, doc))
+                receipts += [await self._one(job, batch, doc)]
         except OebError as error:
             if isinstance(error, AccountFailure) and not isinstance(error, LimitReached):
                 self.pool.stop(error)
@@ -66,14 +65,17 @@ class Account:
         while True:
             there = None if batch.again else await asyncio.to_thread(read_receipt, out, run.name, doc.doc_id)
             if there is not None:
+                self.pool.learn(job, run.name, there.usd)
                 return there
             attempts = await asyncio.to_thread(attempts_of, out, run.name, doc.doc_id)
             if attempts and await self._is_under_way(out, attempts[-1]):
                 await asyncio.sleep(WATCHING_SECONDS)
                 self._check(job)
                 continue
+            running = bool(attempts) and attempts[-1].job_id is not None and not attempts[-1].is_free
             try:
-                return await self._ask(job, batch, doc, attempts)
+                async with self.pool.slot(job, running=running and not batch.again):
+                    return await self._ask(job, batch, doc, attempts)
             except Taken:
                 self._check(job)
 
@@ -94,28 +96,32 @@ class Account:
         document, stamp = await asyncio.to_thread(work.source_of, run, doc)
         earlier = await asyncio.to_thread(work.history_of, batch.out, run.name, doc.doc_id)
         known_job = last is not None and last.job_id is not None and not last.is_free
-        call = self._call(job, batch, doc, attempts, resumes=known_job)
-        if last is not None and not known_job and not last.is_free and not batch.again:
+        is_lost = last is not None and not known_job and not last.is_free and not batch.again
+        call = self._call(job, batch, doc, attempts, adopts=known_job or is_lost)
+        if last is not None and is_lost:
             unknown = Unreachable(f"the outcome of attempt {last.n} is unknown: its owner ended before an answer came")
             outcome = failed(document, stamp, doc.schema_sha256, run, earlier, unknown)
         else:
             outcome = await predict(document, stamp, doc.schema, doc.schema_sha256, run, earlier, call)
             if known_job and batch.again and _job_has_failed(outcome):
-                call = self._call(job, batch, doc, attempts, resumes=False)
+                call = self._call(job, batch, doc, attempts, adopts=False)
                 outcome = await predict(document, stamp, doc.schema, doc.schema_sha256, run, earlier, call)
-        await call.close("recorded")
+        error = outcome.record["error"]
+        call.conclude(f"recorded as {error['type']}" if error else "recorded")
         outcome = with_attempts(outcome, call.attempts, call.job_id)
-        return await asyncio.to_thread(work.store, batch.out, run, outcome, replace=batch.again)
+        receipt = await asyncio.to_thread(work.store, batch.out, run, outcome, replace=batch.again)
+        await call.close()
+        return receipt
 
-    def _call(self, job: str, batch: PredictBatch, doc: Doc, attempts: list[Attempt], *, resumes: bool) -> PaidCall:
+    def _call(self, job: str, batch: PredictBatch, doc: Doc, attempts: list[Attempt], *, adopts: bool) -> PaidCall:
         options = batch.run.options
         return PaidCall(
             self.pool,
             self._client,
-            Place(batch.out, batch.run.name, job, self.owner),
+            Place(batch.out, batch.run.name, self.pool.account, job, self.owner),
             doc.doc_id,
             before=attempts,
-            resumes=resumes,
+            adopts=adopts,
             timeout=options["timeout_s"],
             estimate=batch.run.lane.usd_per_doc if batch.run.lane else None,
             replaces=batch.again,

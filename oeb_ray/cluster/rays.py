@@ -29,6 +29,7 @@ from .contract import Ended, Lost, Predicted
 OBJECT_STORE_BYTES = 100_000_000  # only addresses and receipts pass through it
 CONNECT_SECONDS = 10.0
 POOL_ATTEMPTS = 10  # to get or create an account's actor while an old one is going
+HEAD = "node:__internal_head__"  # the resource by which Ray marks it
 IDLE_SECONDS = 5.0  # that an actor without jobs and calls stays
 
 
@@ -110,7 +111,6 @@ class RayCluster:
         self._score = ray.remote(work.do_score).options(num_cpus=1, max_retries=0)
         self._pending: dict[ray.ObjectRef[Any], PredictBatch | PartTask] = {}
         self._actors: dict[str, Any] = {}
-        self._members: dict[str, dict[str, Any]] = {}
         self._job = uuid.uuid4().hex
         self._pinged = 0.0
         self._held = False
@@ -120,14 +120,13 @@ class RayCluster:
         return len(self._pending)
 
     def pool(self, account: str, member: Mapping[str, Any]) -> None:
-        self._members[account] = dict(member)
         for attempt in range(POOL_ATTEMPTS):
             try:
                 # A name that has just been given up may still lead to the actor that is going.
                 actor = PoolActor.options(  # type: ignore[attr-defined]
-                    name=f"pool {account}", lifetime="detached", get_if_exists=True
+                    name=f"pool {account}", lifetime="detached", get_if_exists=True, scheduling_strategy=_on_the_head()
                 ).remote(account)
-                ray.get(actor.register.remote(self._job, self._members[account]), timeout=CONNECT_SECONDS * 6)
+                ray.get(actor.register.remote(self._job, dict(member)), timeout=CONNECT_SECONDS * 6)
             except RayTaskError as error:
                 raise error.cause if isinstance(error.cause, OebError) else InternalError(str(error)) from error
             except RayError as error:
@@ -166,19 +165,10 @@ class RayCluster:
             last = [line for line in str(error).splitlines() if line.strip()][-1:]
             raise InternalError(f"a worker failed in a way that is a bug: {''.join(last)}") from error
         except RayError as error:
-            self._register_again(item)
             return Lost(item, f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}")
-
         if isinstance(ended, Predicted) and isinstance(ended.stopped, JobGone) and not self._held:
-            self._register_again(ended.batch)
             return Lost(ended.batch, str(ended.stopped))
         return ended
-
-    def _register_again(self, item: PredictBatch | PartTask) -> None:
-        """The pool has died or forgotten us: get it or create it again."""
-        if isinstance(item, PredictBatch) and item.run.lane is not None and not self._held:
-            account = item.run.lane.account
-            self.pool(account, self._members[account])
 
     def _ping(self) -> None:
         now = time.monotonic()
@@ -196,6 +186,14 @@ class RayCluster:
         self.hold()
         if self._ours:
             ray.shutdown()
+
+
+def _on_the_head() -> Any:
+    """Where an account lives best: on the node that lasts longest. It may live elsewhere."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    heads = [node["NodeID"] for node in ray.nodes() if node["Alive"] and HEAD in node["Resources"]]
+    return NodeAffinitySchedulingStrategy(heads[0], soft=True) if heads else "DEFAULT"
 
 
 def _check_reachable(address: str) -> None:

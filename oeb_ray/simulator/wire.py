@@ -36,6 +36,14 @@ class Clock:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self.closing.wait(), seconds)
 
+    async def leaves(self, receive: Receive, seconds: float) -> bool:
+        """Sleeps; whether the client has left meanwhile, which ends the sleep."""
+        leaving, closing = asyncio.ensure_future(gone(receive)), asyncio.ensure_future(self.closing.wait())
+        done, _ = await asyncio.wait({leaving, closing}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for task in (leaving, closing):
+            task.cancel()
+        return leaving in done
+
 
 def reset(transport: asyncio.Transport) -> None:
     """Cuts a connection: what is not sent yet is lost, the peer gets a TCP reset."""

@@ -1,0 +1,86 @@
+"""Whose work an output holds: corpus.json for all of it, settings.json for each Run, both written before anything else.
+
+In: an output, a corpus, Runs. Out: nothing, or what differs from what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from . import storage
+from .corpus.manifest import Corpus
+from .errors import RequestError, refused
+from .jsontext import pretty, read_json
+from .records import Run
+
+
+def claim_folders(out: str, corpus: Corpus, runs: Iterable[Run]) -> None:
+    """Writes corpus.json and each Run's settings.json, where nobody has yet.
+
+    Raises:
+        RequestError: somebody has, for other work.
+    """
+    problems: list[str] = []
+    storage.create(storage.join(out, "corpus.json"), pretty(corpus_file(corpus)))
+    check_corpus(out, corpus, problems)
+    for run in runs:
+        address = storage.join(out, run.name, "settings.json")
+        created = storage.create(address, pretty(settings_file(run, corpus)))
+        if not created and check_settings(out, run, corpus, problems):
+            problems.append(f"{address} is there but cannot be read as a file")
+    if problems:
+        raise other_work(out, problems)
+
+
+def other_work(out: str, problems: list[str]) -> RequestError:
+    """The refusal of a folder that was made with other settings."""
+    return refused(f"{out} holds other work", problems)
+
+
+def corpus_file(corpus: Corpus) -> dict[str, str]:
+    """What stands in corpus.json of an output: the one corpus that its runs are of."""
+    return {"corpus": corpus.identity}
+
+
+def check_corpus(out: str, corpus: Corpus, problems: list[str]) -> None:
+    """An output holds runs of one corpus only."""
+    try:
+        found = read_json(storage.read(storage.join(out, "corpus.json")))
+    except (FileNotFoundError, ValueError):
+        return
+    if found != corpus_file(corpus):
+        problems.append(f"{out} is of corpus {found}, this job of {corpus_file(corpus)}; choose another output")
+
+
+def settings_file(run: Run, corpus: Corpus) -> dict[str, Any]:
+    """What stands in settings.json, written before the first document."""
+    return {
+        "run": run.name,
+        "provider": run.provider,
+        "settings": run.settings,
+        **run.options,
+        "corpus": corpus.identity,
+    }
+
+
+def check_settings(out: str, run: Run, corpus: Corpus, problems: list[str]) -> bool:
+    """Whether the Run has no settings.json yet; what differs in one that is there goes to ``problems``."""
+    address = storage.join(out, run.name, "settings.json")
+    try:
+        found = read_json(storage.read(address))
+    except FileNotFoundError:
+        return True
+    except ValueError as error:
+        problems.append(f"{address} is no JSON ({error}); restore it or choose another output")
+        return False
+    if not isinstance(found, dict):
+        problems.append(f"{address} holds no settings; restore it or choose another output")
+        return False
+    for key, value in settings_file(run, corpus).items():
+        if found.get(key) != value:
+            problems.append(
+                f"{run.name}: its settings.json says {key}={found.get(key)!r}, this job {value!r}; "
+                "choose another output, or ask for the same"
+            )
+    return False

@@ -1,0 +1,104 @@
+"""What was paid for: a view of the stored attempts, never a sum that is kept.
+
+In: an output. Out: its attempts, totals by account, run, day or reason, and the documents that more than one attempt
+may have been billed for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from . import storage
+from .calls import Attempt, attempt_of
+
+READ_TOGETHER = 16
+
+
+class Entry(NamedTuple):
+    """One paid attempt of a run."""
+
+    run: str
+    attempt: Attempt
+
+
+class Total(NamedTuple):
+    """``attempts`` of a group; ``free``: those that the vendor provably did nothing for; ``unpriced``: those that may
+    have cost dollars that nobody stated. ``usd`` in dollars, ``credits`` in the vendor's own; None: none stated.
+    """
+
+    attempts: int
+    free: int
+    unpriced: int
+    usd: float | None
+    credits: float | None
+
+
+GROUPS: Mapping[str, Callable[[Entry], str]] = {
+    "account": lambda entry: entry.attempt.account,
+    "run": lambda entry: entry.run,
+    "day": lambda entry: entry.attempt.claimed_at[:10],
+    "reason": lambda entry: entry.attempt.reason,
+}
+"""What totals can be made by. Days are those of UTC."""
+
+
+def entries(out: str) -> list[Entry]:
+    """Every paid attempt in an output, sorted by run, document and number.
+
+    Raises:
+        StorageError: the output cannot be read.
+    """
+    keys = sorted(key for key in storage.listed(out) if _place(key) is not None)
+    with ThreadPoolExecutor(READ_TOGETHER) as threads:
+        found = list(threads.map(lambda key: _entry(out, key), keys))
+    return sorted(found, key=lambda entry: (entry.run, entry.attempt.doc_id, entry.attempt.n))
+
+
+def _place(key: str) -> tuple[str, str, int] | None:
+    """Run, document and number of an attempt's key; None for any other."""
+    run, folder, name = (*key.split("/"), "", "")[:3]
+    stem, _, number = name.removesuffix(".json").rpartition(".")
+    if key.count("/") != 2 or folder != "calls" or not name.endswith(".json") or not number.isdigit():
+        return None
+    return run, storage.decode_id(stem), int(number)
+
+
+def _entry(out: str, key: str) -> Entry:
+    place = _place(key)
+    assert place is not None
+    run, doc_id, number = place
+    return Entry(run, attempt_of(storage.read(storage.join(out, key)), doc_id, number))
+
+
+def totals(listed: Iterable[Entry], group: str) -> dict[str, Total]:
+    """Totals by one of `GROUPS`, sorted by name."""
+    members: dict[str, list[Attempt]] = {}
+    for entry in listed:
+        members.setdefault(GROUPS[group](entry), []).append(entry.attempt)
+    return {name: total(members[name]) for name in sorted(members)}
+
+
+def total(attempts: Iterable[Attempt]) -> Total:
+    """What attempts come to together."""
+    made = list(attempts)
+    usd = [attempt.usd for attempt in made if attempt.usd is not None]
+    credits = [attempt.credits for attempt in made if attempt.credits is not None]
+    return Total(
+        len(made),
+        sum(attempt.is_free for attempt in made),
+        sum(attempt.is_unpriced for attempt in made),
+        math.fsum(usd) if usd else None,
+        math.fsum(credits) if credits else None,
+    )
+
+
+def paid_again(listed: Iterable[Entry]) -> list[list[Entry]]:
+    """The attempts of each document of a run that more than one attempt may have been billed for."""
+    billable: dict[tuple[str, str], list[Entry]] = {}
+    for entry in listed:
+        if not entry.attempt.is_free:
+            billable.setdefault((entry.run, entry.attempt.doc_id), []).append(entry)
+    return [attempts for attempts in billable.values() if len(attempts) > 1]
