@@ -34,6 +34,7 @@ BATCH = 32  # documents of a free provider in one task
 ATTEMPTS = 3  # of work whose worker is lost
 FLUSH_SECONDS = 2.0  # receipts that a kill may cost; they are made again from the records
 GRACE_SECONDS = {130: 120.0, 143: 25.0, 129: 25.0}  # for what is under way, by exit code of the interrupt
+FAILING_SECONDS = 125.0  # for paid calls under way when the job fails
 NOTES = 20  # on golds, before they are only counted
 
 
@@ -77,8 +78,6 @@ class Driver:
         """
         self._claim_folders()
         self.accounts = asking(self.states)
-        if self.accounts:
-            storage.require_exclusive(self.plan.out)
         for account in self.accounts:
             self._register(account)
         for state in self.states:
@@ -374,18 +373,21 @@ class Driver:
                 state.fresh.clear()
                 state.flushed = now
 
-    def flush_all(self) -> None:
-        """Writes the receipts that are not yet written, as far as storage lets it."""
-        with suppress(OebError):  # they are made again from the records
-            self._flush(0)
+    def fail(self) -> None:
+        """The job cannot go on; what is being paid for is recorded all the same, as far as storage lets it."""
+        with suppress(OebError, KeyboardInterrupt):
+            self._end(FAILING_SECONDS if self.calling.total() else 0.0)
 
     def stop(self, exit_code: int) -> None:
-        """Sends nothing more and waits for what is under way, for its grace or until a second interrupt."""
+        """Interrupted: waits for what is under way, for its grace or until a second interrupt."""
+        self._end(GRACE_SECONDS.get(exit_code, 0.0))
+
+    def _end(self, grace: float) -> None:
         for state in self.states:
             state.queue.clear()
         self.ready.clear()
         self.cluster.hold()
-        until = time.monotonic() + GRACE_SECONDS.get(exit_code, 0.0)
+        until = time.monotonic() + grace
         try:
             while self.cluster.under_way and time.monotonic() < until:
                 for ended in self.cluster.wait(0.5):
@@ -393,4 +395,5 @@ class Driver:
                         for receipt in ended.receipts:
                             self._recorded(self.by_name[ended.batch.run.name], receipt)
         finally:
-            self.flush_all()
+            with suppress(OebError):  # receipts are made again from the records
+                self._flush(0)

@@ -5,7 +5,7 @@ In: an output, a corpus, Runs. Out: nothing, or what differs from what is there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from . import storage
@@ -15,13 +15,15 @@ from .jsontext import pretty, read_json
 from .records import Run
 
 
-def claim_folders(out: str, corpus: Corpus, runs: Iterable[Run]) -> None:
+def claim_folders(out: str, corpus: Corpus, runs: Sequence[Run]) -> None:
     """Writes corpus.json and each Run's settings.json, where nobody has yet.
 
     Raises:
-        RequestError: somebody has, for other work.
+        RequestError: somebody has, for other work; or claims of paid calls would not hold there.
     """
     problems: list[str] = []
+    if any(run.lane for run in runs):
+        storage.require_exclusive(out)
     storage.create(storage.join(out, "corpus.json"), pretty(corpus_file(corpus)))
     check_corpus(out, corpus, problems)
     for run in runs:

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from . import storage
+from . import layout, storage
 from .calls import Attempt, attempt_of
+from .jsontext import read_json
 
 READ_TOGETHER = 16
 
@@ -70,7 +71,18 @@ def _entry(out: str, key: str) -> Entry:
     place = _place(key)
     assert place is not None
     run, doc_id, number = place
-    return Entry(run, attempt_of(storage.read(storage.join(out, key)), doc_id, number))
+    attempt = attempt_of(storage.read(storage.join(out, key)), doc_id, number)
+    return Entry(run, attempt if attempt.outcome is not None else _recorded(out, run, attempt))
+
+
+def _recorded(out: str, run: str, attempt: Attempt) -> Attempt:
+    """The attempt as its document's record has it: a kill can come after the record and before the attempt's end."""
+    try:
+        told = read_json(storage.read(layout.record(out, run, attempt.doc_id)))["attempts"][attempt.n - 1]
+        recorded = Attempt(**told)
+    except (FileNotFoundError, ValueError, TypeError, LookupError):
+        return attempt
+    return recorded if recorded.token == attempt.token else attempt
 
 
 def totals(listed: Iterable[Entry], group: str) -> dict[str, Total]:

@@ -24,7 +24,8 @@ from .providers.transport import LOST, retry_after
 
 LARGEST_ANSWER = 256 * 2**20
 """Bytes of one answer that are read; a longer one is refused."""
-THROTTLING = frozenset({429, 503})
+TOO_MANY = 429
+THROTTLING = frozenset({TOO_MANY, 503})
 NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol, httpx.InvalidURL)
 
 
@@ -256,10 +257,10 @@ class PaidCall:
             await answer.aclose()
 
     def _tell_pool(self, response: Response) -> None:
-        if response.status in THROTTLING:
-            wish = retry_after(response.headers, time.time())
-            if wish:
-                self._pool.pause(min(wish, self._timeout))
+        wish = retry_after(response.headers, time.time()) if response.status in THROTTLING else None
+        if wish:
+            self._pool.pause(min(wish, self._timeout))
+        if wish or response.status == TOO_MANY:  # a 503 that asks for nothing is one request's bad luck
             self._pool.throttled()
         elif 200 <= response.status < 300:
             self._pool.proven()

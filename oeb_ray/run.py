@@ -72,7 +72,7 @@ def execute(plan: Plan, cluster: Cluster, progress: Progress, interrupts: Interr
         progress.update(driver.states, force=True)
         raise Stopped("interrupted", code) from None
     except BaseException:
-        driver.flush_all()
+        driver.fail()
         raise
     return Outcome(
         {state.name: state.summary for state in driver.states if state.summary is not None},

@@ -9,21 +9,25 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote
 
 from .errors import MissingDependency, RequestError, StorageError
 from .records import FileStamp
 
+T = TypeVar("T")
 _LITERAL = frozenset(" -_.,()[]+=@!'")
 LISTED_TOGETHER = 8  # files of one folder from which a listing is cheaper than a look at each
+CONFLICTS = frozenset({"PreconditionFailed", "ConditionalRequestConflict"})
+EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
 LONGEST_ID = 240  # bytes of an encoded id, so that the file name with its ending stays below 255
 
 
@@ -156,61 +160,81 @@ class Folder:
 
 
 class Remote:
-    """Any other fsspec file system, without its caches of listings."""
+    """Any other fsspec file system, without its caches of listings. Keys that expire are read anew where they stand."""
 
     def __init__(self, protocol: str) -> None:
+        self.protocol = protocol
+        self._fs = self._opened()
+        self._renewing = threading.Lock()
+
+    def _opened(self, **options: Any) -> Any:
         import fsspec
 
-        options: dict[str, Any] = {} if protocol == "memory" else {"use_listings_cache": False}
-        self.fs: Any = fsspec.filesystem(protocol, **options)
+        if self.protocol != "memory":
+            options["use_listings_cache"] = False
+        return fsspec.filesystem(self.protocol, **options)
+
+    def _do(self, work: Callable[[Any], T]) -> T:
+        """Works on the file system; once more on a new one if the keys of this one have expired."""
+        fs = self._fs
+        try:
+            return work(fs)
+        except Exception as error:
+            if _code(error) not in EXPIRED:
+                raise
+        with self._renewing:
+            if self._fs is fs:
+                self._fs = self._opened(skip_instance_cache=True)
+        return work(self._fs)
 
     def read(self, path: str) -> bytes:
-        return bytes(self.fs.cat_file(path))
+        return bytes(self._do(lambda fs: fs.cat_file(path)))
 
     def put(self, path: str, data: bytes) -> None:
-        self.fs.pipe_file(path, data)
+        self._do(lambda fs: fs.pipe_file(path, data))
 
     def create(self, path: str, data: bytes) -> bool:
         try:
-            self.fs.pipe_file(path, data, mode="create")
+            self._do(lambda fs: fs.pipe_file(path, data, mode="create"))
         except OSError as error:
-            if not _is_conflict(error):
+            if not isinstance(error, FileExistsError) and _code(error) not in CONFLICTS:
                 raise
             # The answer to our own write may have been lost and the write repeated: then what is there is ours.
             return self.read(path) == data
         return True
 
     def delete(self, path: str) -> None:
-        self.fs.rm_file(path)
+        self._do(lambda fs: fs.rm_file(path))
 
     def read_tail(self, path: str, size: int) -> bytes:
-        return bytes(self.fs.tail(path, size))
+        return bytes(self._do(lambda fs: fs.tail(path, size)))
 
     def is_folder(self, path: str) -> bool:
-        return bool(self.fs.isdir(path))
+        return bool(self._do(lambda fs: fs.isdir(path)))
 
     def age(self, path: str) -> float:
         probe = f"{path}.{uuid.uuid4().hex}"
-        written = self.fs.modified(path)
+        written = self._do(lambda fs: fs.modified(path))
         self.put(probe, b"")
         try:
-            return float((self.fs.modified(probe) - written).total_seconds())
+            return float((self._do(lambda fs: fs.modified(probe)) - written).total_seconds())
         finally:
             self.delete(probe)
 
     def stat(self, path: str) -> FileStamp:
-        found = self.fs.info(path)
+        found = self._do(lambda fs: fs.info(path))
         if found.get("type") == "directory":
             raise FileNotFoundError(errno.ENOENT, "not a file", path)
         return _remote_stamp(found)
 
     def list(self, folder: str, deep: bool) -> dict[str, FileStamp]:
         try:
-            found = self.fs.find(folder, maxdepth=None if deep else 1, detail=True)
+            found = self._do(lambda fs: fs.find(folder, maxdepth=None if deep else 1, detail=True))
         except FileNotFoundError:
             return {}
-        start = len(self.fs._strip_protocol(folder)) + 1  # what is left empty stands for the folder itself
-        keys = {self.fs._strip_protocol(path)[start:]: info for path, info in found.items()}
+        strip = self._fs._strip_protocol
+        start = len(strip(folder)) + 1  # what is left empty stands for the folder itself
+        keys = {strip(path)[start:]: info for path, info in found.items()}
         return {key: _remote_stamp(info) for key, info in keys.items() if key}
 
 
@@ -221,12 +245,13 @@ def _remote_stamp(info: dict[str, Any]) -> FileStamp:
     return FileStamp(int(info["size"] or 0), "")
 
 
-def _is_conflict(error: OSError) -> bool:
-    if isinstance(error, FileExistsError):
-        return True
-    response = getattr(error.__cause__, "response", None)
-    code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
-    return code in {"PreconditionFailed", "ConditionalRequestConflict"}
+def _code(error: BaseException) -> str:
+    """What an object store calls an error, if one stands behind it; else ""."""
+    for behind in (error, error.__cause__):
+        response = getattr(behind, "response", None)
+        if isinstance(response, dict):
+            return str(response.get("Error", {}).get("Code", ""))
+    return ""
 
 
 @cache

@@ -16,7 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import SmallCorpus, make_corpus
+from oeb_ray.providers.registry import PAID
+from tests.helpers import KEY, SmallCorpus, make_corpus
+from tests.nodes import Nodes
 
 ACCESS_KEY, SECRET_KEY = "test-access", "test-secret"
 
@@ -36,11 +38,23 @@ def outside_data() -> Path:
     return Path(folder)
 
 
-def _free_ports(count: int) -> list[int]:
-    """Ports that are free, as are those 10,000 above (the server's gRPC)."""
+@pytest.fixture(scope="session")
+def nodes(s3: str) -> Iterator[Nodes]:
+    """A Ray of two nodes, whose workers know the S3 server and have the keys of the vendors: KEY."""
+    with pytest.MonkeyPatch.context() as patch:
+        for vendor in PAID.values():
+            for name in vendor.credential:
+                patch.setenv(name, KEY)
+        opened = Nodes()
+    yield opened
+    opened.close()
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that are free, as are those 10,000 above (the server's gRPC); none that Ray or the system hands out."""
     dice, found = random.Random(), []
     while len(found) < count:
-        port = dice.randrange(15_000, 30_000)
+        port = dice.randrange(20_000, 22_700)
         with socket.socket() as one, socket.socket() as other:
             try:
                 one.bind(("127.0.0.1", port))
@@ -62,11 +76,12 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "actions": ["Admin", "Read", "Write", "List", "Tagging"],
     }
     config.write_text(json.dumps({"identities": [identity]}))
-    master, volume, filer, port = _free_ports(4)
+    master, volume, filer, port = free_ports(4)
     command = [
         _weed(), "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder}", f"-master.port={master}",
         f"-volume.port={volume}", "-volume.max=300", "-master.volumeSizeLimitMB=64", f"-filer.port={filer}", "-s3",
-        f"-s3.port={port}", f"-s3.config={config}", "-s3.port.iceberg=0", "-volume.preStopSeconds=1",
+        f"-s3.port={port}", f"-s3.config={config}", "-s3.port.iceberg=0", "-s3.port.lance=0", "-master.telemetry=false",
+        "-volume.preStopSeconds=1",
     ]  # fmt: skip
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log)

@@ -34,6 +34,7 @@ SCHEMA: dict[str, Any] = {
     },
 }
 SYSTEMS = ("good", "bad")
+KEY = "canary-4711"  # of every simulated vendor; it must be found nowhere
 DERIVED = ("scores.jsonl", "summary.json")
 
 

@@ -17,9 +17,8 @@ from oeb_ray.cluster.inline import InlineCluster
 from oeb_ray.config import composed, read_job
 from oeb_ray.errors import AccountFailure, LimitReached, MissingCredential
 from oeb_ray.simulator import Profile, Simulator
-from tests.helpers import Silent, SmallCorpus, contents, make_pdf_corpus, start_oeb
+from tests.helpers import KEY, Silent, SmallCorpus, contents, make_pdf_corpus, start_oeb
 
-KEY = "canary-4711"
 ROUNDS = int(os.environ.get("OEB_CHAOS_ROUNDS", "1"))
 VENDORS = ("datalab", "mistral")
 

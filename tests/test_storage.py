@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
+import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from starlette.requests import Request
 
 from oeb_ray import storage
 from oeb_ray.errors import RequestError, StorageError
+from tests.conftest import ACCESS_KEY, SECRET_KEY
+from tests.proxies import S3Proxy, endpoint
 
 IDS = ["Form [A] 1040", "a*b", "q?.v2", "x::y", "a#b", "100%", "%41", "c{1,2}", "~user", "$HOME", "a&b", "semi;colon"]
 IDS += [
@@ -28,13 +34,40 @@ IDS += [
 REFUSED = ["up/../down", "..", ".", "", "nul\0", "a/b", "x" * 300, "漢" * 100]
 
 
-@pytest.fixture(params=["folder", "memory", pytest.param("s3", marks=pytest.mark.s3)])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+@pytest.fixture(params=["folder", "memory", pytest.param("s3", marks=pytest.mark.s3), "moto"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A folder, memory, and two S3 servers that have nothing in common."""
     if request.param == "folder":
-        return str(tmp_path / "place")
-    if request.param == "memory":
-        return f"memory://{tmp_path.name}"
-    return f"{request.getfixturevalue('s3')}/{tmp_path.name}"
+        yield str(tmp_path / "place")
+    elif request.param == "memory":
+        yield f"memory://{tmp_path.name}"
+    elif request.param == "s3":
+        yield f"{request.getfixturevalue('s3')}/{tmp_path.name}"
+    else:
+        keys = {"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any", "AWS_DEFAULT_REGION": "us-east-1"}
+        with endpoint(request.getfixturevalue("moto"), **keys):
+            yield f"s3://moto/{tmp_path.name}"
+
+
+@pytest.fixture(scope="module")
+def moto() -> Iterator[str]:
+    """The address of a moto server with the bucket ``moto``."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    urllib.request.urlopen(urllib.request.Request(f"http://{host}:{port}/moto", method="PUT")).close()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def proxy(s3: str) -> Iterator[S3Proxy]:
+    """In front of the S3 server."""
+    opened = S3Proxy(os.environ["AWS_ENDPOINT_URL"])
+    yield opened
+    opened.close()
 
 
 def test_what_is_put_is_read_listed_and_deleted(place: str) -> None:
@@ -158,16 +191,46 @@ class _limited_file_size:
         signal.signal(signal.SIGXFSZ, self.handler)
 
 
-def test_an_endpoint_that_does_not_answer_is_a_storage_error(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    storage._backend.cache_clear()
-    import s3fs
+@pytest.mark.s3
+def test_an_endpoint_that_does_not_answer_is_a_storage_error(s3: str) -> None:
+    with (
+        endpoint("http://127.0.0.1:9", AWS_MAX_ATTEMPTS="1"),
+        pytest.raises(StorageError, match="cannot read s3://oeb/x"),
+    ):
+        storage.read("s3://oeb/x")
 
-    s3fs.S3FileSystem.clear_instance_cache()
-    try:
-        with pytest.raises(StorageError, match="cannot read s3://oeb/x"):
-            storage.read("s3://oeb/x")
-    finally:
-        storage._backend.cache_clear()
-        s3fs.S3FileSystem.clear_instance_cache()
+
+@pytest.mark.s3
+def test_an_answer_that_is_lost_after_the_write_is_no_conflict_with_oneself(s3, proxy, tmp_path) -> None:
+    lost: list[str] = []
+
+    def rule(request: Request) -> str:
+        if request.method == "PUT" and request.url.path not in lost:
+            lost.append(request.url.path)
+            return "lost"
+        return ""
+
+    proxy.rule = rule
+    with endpoint(proxy.url):
+        assert storage.create(f"{s3}/{tmp_path.name}/claim", b"ours") is True
+        assert storage.create(f"{s3}/{tmp_path.name}/claim", b"another's") is False
+    assert proxy.seen["lost"] == 1 and storage.read(f"{s3}/{tmp_path.name}/claim") == b"ours"
+
+
+@pytest.mark.s3
+def test_keys_that_expire_are_read_anew_where_they_stand(s3, proxy, tmp_path, monkeypatch) -> None:
+    file = tmp_path / "credentials"
+    text = "[default]\naws_access_key_id = {}\naws_secret_access_key = {}\n"
+    file.write_text(text.format("old", "old"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    proxy.rule = lambda request: "ExpiredToken" if "Credential=old/" in request.headers["authorization"] else ""
+    address = f"{s3}/{tmp_path.name}/object"
+    with endpoint(proxy.url):
+        with pytest.raises(StorageError, match="Expired"):
+            storage.put(address, b"x")
+        file.write_text(text.format(ACCESS_KEY, SECRET_KEY))
+        storage.put(address, b"x")
+        assert storage.read(address) == b"x"
+    assert proxy.seen["ExpiredToken"]

@@ -7,6 +7,7 @@ earlier attempt means is decided here before anything is sent.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 from ..calls import HEARTBEAT_SECONDS, Attempt, Owner, attempts_of, is_alive
 from ..digests import digest
-from ..errors import AccountFailure, LimitReached, OebError, Unreachable, VendorError
+from ..errors import AccountFailure, LimitReached, OebError, StorageError, Unreachable, VendorError
 from ..paid import PaidCall, Place, Taken, http_client
 from ..pool import JobGone, Pool
 from ..predict import Outcome, failed, predict, with_attempts
@@ -24,7 +25,8 @@ from . import work
 from .contract import Predicted
 
 PING_SECONDS = 5.0  # between a job's signs of life at its pools
-WATCHING_SECONDS = 1.0  # between looks at a document that another job is asking for
+PATIENCE_SECONDS = 120.0  # with a storage that does not take an answer which is paid for
+WATCHING_SECONDS = 0.5  # between looks at a document that another job is asking for
 
 
 class Account:
@@ -35,6 +37,7 @@ class Account:
         self.owner = Owner()
         self._client = http_client()
         self._outs: set[str] = set()
+        self._busy: set[tuple[str, str, str]] = set()  # documents that are being asked for: output, run, doc_id
         self._beating: asyncio.Task[None] | None = None
 
     def register(self, job: str, member: Mapping[str, Any]) -> None:
@@ -60,6 +63,17 @@ class Account:
         return Predicted(batch, tuple(receipts))
 
     async def _one(self, job: str, batch: PredictBatch, doc: Doc) -> Receipt:
+        key = batch.out, batch.run.name, doc.doc_id
+        while key in self._busy:  # for another job of this account
+            await asyncio.sleep(WATCHING_SECONDS)
+            self._check(job)
+        self._busy.add(key)
+        try:
+            return await self._alone(job, batch, doc)
+        finally:
+            self._busy.discard(key)
+
+    async def _alone(self, job: str, batch: PredictBatch, doc: Doc) -> Receipt:
         await self._beat(batch.out)
         run, out = batch.run, batch.out
         while True:
@@ -109,9 +123,20 @@ class Account:
         error = outcome.record["error"]
         call.conclude(f"recorded as {error['type']}" if error else "recorded")
         outcome = with_attempts(outcome, call.attempts, call.job_id)
-        receipt = await asyncio.to_thread(work.store, batch.out, run, outcome, replace=batch.again)
+        receipt = await self._store(batch, outcome)
         await call.close()
         return receipt
+
+    async def _store(self, batch: PredictBatch, outcome: Outcome) -> Receipt:
+        """Records what was paid for; while the storage does not take it, it is kept and the slot with it."""
+        until = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                return await asyncio.to_thread(work.store, batch.out, batch.run, outcome, replace=batch.again)
+            except StorageError:
+                if time.monotonic() >= until:
+                    raise
+            await asyncio.sleep(WATCHING_SECONDS)
 
     def _call(self, job: str, batch: PredictBatch, doc: Doc, attempts: list[Attempt], *, adopts: bool) -> PaidCall:
         options = batch.run.options

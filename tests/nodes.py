@@ -1,0 +1,73 @@
+"""A Ray cluster of several nodes on loopback, and the processes of it that tests kill."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psutil
+
+FAST_DEATHS = {
+    "health_check_initial_delay_ms": 1000,
+    "health_check_period_ms": 500,
+    "health_check_timeout_ms": 1000,
+    "health_check_failure_threshold": 3,
+}
+STORE_BYTES = 100_000_000
+
+
+class Nodes:
+    """A head and one more node, each with one CPU. The environment at the start is that of all workers."""
+
+    def __init__(self) -> None:
+        from ray.cluster_utils import Cluster
+
+        os.environ["RAY_AUTH_MODE"] = "disabled"  # loopback only
+        head = {
+            "num_cpus": 1, "include_dashboard": False, "object_store_memory": STORE_BYTES,
+            "node_ip_address": "127.0.0.2", "_system_config": FAST_DEATHS,
+        }  # fmt: skip
+        self._cluster: Any = Cluster(initialize_head=True, head_node_args=head)
+        self._other: Any = self._add()
+
+    @property
+    def address(self) -> str:
+        return str(self._cluster.address)
+
+    def _add(self) -> Any:
+        return self._cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES, node_ip_address="127.0.0.3")
+
+    def close(self) -> None:
+        self._cluster.shutdown()
+
+    def kill_raylet(self) -> None:
+        """The node that is not the head dies, and another takes its place."""
+        self._cluster.remove_node(self._other, allow_graceful=False)
+        self._other = self._add()
+
+    def kill(self, title: str, *, alive: Callable[[], bool]) -> bool:
+        """Kills one process whose title begins so, as soon as there is one; False if `alive` ends before."""
+        while alive():
+            for process in self._processes():
+                try:
+                    found = " ".join(process.cmdline()).startswith(title)
+                except psutil.Error:
+                    continue
+                if found:
+                    process.send_signal(signal.SIGKILL)
+                    return True
+            time.sleep(0.02)
+        return False
+
+    def _processes(self) -> list[psutil.Process]:
+        found: list[psutil.Process] = []
+        for node in self._cluster.list_all_nodes():
+            for started in node.all_processes.get("raylet", []):
+                try:
+                    found += psutil.Process(started.process.pid).children(recursive=True)
+                except psutil.Error:
+                    continue
+        return found

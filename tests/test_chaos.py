@@ -1,0 +1,154 @@
+"""Whatever is killed, wherever the work is stored: nothing is bought twice, and nothing that was paid for is lost."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from oeb_ray import storage
+from oeb_ray.simulator import Profile, Simulator
+from oeb_ray.simulator.history import Limits, faults
+from tests.helpers import KEY, SmallCorpus, contents, make_pdf_corpus, start_oeb
+from tests.nodes import Nodes
+
+ROUNDS = int(os.environ.get("OEB_CHAOS_ROUNDS", "2"))
+DOCUMENTS = 300
+VENDORS = ("datalab", "mistral")
+LIMITS = {"datalab": Limits(10), "mistral": Limits(5)}
+QUIET = {"latency": 0.02, "latency_spread": 0.0, "price": 0.03, "state_cost": True}
+FAULTS = {"drop_in_answer": 0.01, "poll_drop": 0.01, "poll_503": 0.01} | (
+    {"fail_503": 0.003} if ROUNDS > 2 else {}
+)  # 20 s
+LOUD = QUIET | {"latency": 0.1, "latency_spread": 1.0} | FAULTS
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> SmallCorpus:
+    return make_pdf_corpus(tmp_path_factory.mktemp("corpus"), DOCUMENTS)
+
+
+@pytest.fixture(scope="module")
+def simulator(corpus: SmallCorpus) -> Iterator[Simulator]:
+    profile = {"answers": str(corpus.predictions / "good"), "documents": str(corpus.folder / "docs")}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DATALAB_API_KEY", KEY)
+        patch.setenv("MISTRAL_API_KEY", KEY)
+        with Simulator(Profile.from_dict(profile | {"vendors": dict.fromkeys(VENDORS, QUIET)})) as opened:
+            yield opened
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    corpus: SmallCorpus, simulator: Simulator, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, bytes]:
+    out = tmp_path_factory.mktemp("undisturbed")
+    ended(start_oeb("benchmark", *words_of(corpus, simulator, str(out), "cluster=inline")))
+    return contents(str(out))
+
+
+def words_of(corpus: SmallCorpus, simulator: Simulator, out: str, *more: str) -> list[str]:
+    return [
+        "corpus=manifest", f"corpus.manifest='{corpus.manifest}'", "provider=[datalab,mistral]",
+        f"providers.datalab.address='{simulator.url}/datalab'", "providers.datalab.poll_interval=0.1",
+        f"providers.mistral.address='{simulator.url}/mistral'", f"storage.root='{out}'", *more,
+    ]  # fmt: skip
+
+
+def ended(driver: subprocess.Popen[str]) -> None:
+    _, err = driver.communicate(timeout=300)
+    assert driver.returncode == 0, err
+
+
+def bought(simulator: Simulator) -> int:
+    return sum(sum(simulator.stats()[vendor]["accepted"].values()) for vendor in VENDORS)
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a seed stands for."""
+
+    seed: int
+
+    @property
+    def dice(self) -> random.Random:
+        return random.Random(self.seed)
+
+    @property
+    def victim(self) -> str:
+        return ("driver alone", "pool", "worker", "raylet", "driver")[self.seed % 5]
+
+    @property
+    def on_s3(self) -> bool:
+        return (self.seed + self.seed // 5) % 2 == 1
+
+    @property
+    def on_ray(self) -> bool:
+        return self.victim != "driver alone"
+
+
+def disturb(this: Round, driver: subprocess.Popen[str], simulator: Simulator, nodes: Nodes | None) -> None:
+    """Waits until so many documents are bought, and kills."""
+    before = this.dice.randrange(20, 2 * DOCUMENTS - 100)
+    while driver.poll() is None and bought(simulator) < before:
+        time.sleep(0.02)
+    assert driver.poll() is None, driver.communicate()[1]
+    if this.victim.startswith("driver"):
+        driver.send_signal(signal.SIGKILL)
+        driver.communicate()
+    elif this.victim == "raylet":
+        assert nodes is not None
+        nodes.kill_raylet()
+    else:
+        assert nodes is not None
+        title = {"pool": "ray::PoolActor", "worker": "ray::do_"}[this.victim]
+        assert nodes.kill(title, alive=lambda: driver.poll() is None), "the job ended before there was one to kill"
+
+
+@pytest.mark.chaos
+@pytest.mark.ray
+@pytest.mark.s3
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_any_kill_buys_nothing_twice(seed, corpus, simulator, undisturbed, tmp_path, request) -> None:
+    this = Round(seed)
+    out = f"{request.getfixturevalue('s3')}/{tmp_path.name}" if this.on_s3 else str(tmp_path / "out")
+    nodes: Nodes | None = request.getfixturevalue("nodes") if this.on_ray else None
+    place = ["cluster=inline"] if nodes is None else ["cluster=existing", f"cluster.address='{nodes.address}'"]
+    words = words_of(corpus, simulator, out, *place)
+    simulator.reset()
+    set_dials(simulator, LOUD)
+    driver = start_oeb("benchmark", *words)
+    disturb(this, driver, simulator, nodes)
+    if this.victim.startswith("driver"):
+        driver = start_oeb("benchmark", *words)
+    ended(driver)
+    assert not faults(simulator.log(), [out], LIMITS), this
+    named = records_of(out, "Unreachable")
+    first = {vendor: dict(simulator.stats()[vendor]["accepted"]) for vendor in VENDORS}
+    assert all(count == 1 for counts in first.values() for count in counts.values()), "without a retry no second job"
+    set_dials(simulator, QUIET | dict.fromkeys(FAULTS, 0.0))
+    ended(start_oeb("benchmark", *words, "--retry-failed"))
+    assert not faults(simulator.log(), [out], LIMITS), this
+    assert bought(simulator) <= 2 * DOCUMENTS + named, "only what was named as unknown is bought again"
+    assert contents(out) == undisturbed
+
+
+def set_dials(simulator: Simulator, dials: dict[str, Any]) -> None:
+    for vendor in VENDORS:
+        simulator.dials(
+            vendor, **{name: value for name, value in dials.items() if name != "state_cost" or vendor == "mistral"}
+        )
+
+
+def records_of(out: str, error: str) -> int:
+    """How many records name this error."""
+    keys = [key for key in storage.listed(out) if "/records/" in key]
+    return sum(f'"type": "{error}"' in storage.read(storage.join(out, key)).decode() for key in keys)

@@ -1,0 +1,135 @@
+"""Jobs that share a Ray cluster: one account for all of them, and no key in anything that Ray shows."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from oeb_ray.simulator import Profile, Simulator
+from oeb_ray.simulator.history import Limits, faults
+from tests.conftest import free_ports
+from tests.helpers import KEY, SmallCorpus, contents, make_pdf_corpus, start_oeb
+from tests.nodes import Nodes
+
+HOST = "127.0.0.4"
+SHOWN = (
+    "/api/jobs/", "/api/v0/actors?detail=1", "/api/v0/tasks?detail=1", "/api/v0/workers?detail=1",
+    "/nodes?view=details", "/logical/actors",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> SmallCorpus:
+    return make_pdf_corpus(tmp_path_factory.mktemp("corpus"), documents=60)
+
+
+@pytest.fixture
+def simulator(corpus: SmallCorpus, monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulator]:
+    monkeypatch.setenv("DATALAB_API_KEY", KEY)
+    dials = {"latency": 0.3, "price": 0.03}
+    profile = {"answers": str(corpus.predictions / "good"), "documents": str(corpus.folder / "docs")}
+    with Simulator(Profile.from_dict(profile | {"vendors": {"datalab": dials}})) as opened:
+        yield opened
+
+
+def words_of(corpus: SmallCorpus, simulator: Simulator, out: Path, *more: str) -> list[str]:
+    return [
+        "corpus=manifest", f"corpus.manifest='{corpus.manifest}'", "provider=[datalab]",
+        f"providers.datalab.address='{simulator.url}/datalab'", "providers.datalab.poll_interval=0.1",
+        f"storage.root='{out}'", *more,
+    ]  # fmt: skip
+
+
+@pytest.mark.ray
+@pytest.mark.s3
+def test_jobs_with_one_key_share_its_limits(corpus, simulator, nodes: Nodes, tmp_path) -> None:
+    """Two jobs write to one folder, a third to another; the smallest cap and rate hold for all together."""
+    place = ["cluster=existing", f"cluster.address='{nodes.address}'"]
+    jobs = [
+        (tmp_path / "one", ["providers.datalab.in_flight=5"]),
+        (tmp_path / "one", ["providers.datalab.in_flight=8"]),
+        (tmp_path / "two", ["providers.datalab.in_flight=6", "providers.datalab.rpm=900"]),
+    ]
+    drivers = [start_oeb("benchmark", *words_of(corpus, simulator, out, *place, *more)) for out, more in jobs]
+    for driver in drivers:
+        _, err = driver.communicate(timeout=110)
+        assert driver.returncode == 0, err
+    assert not faults(simulator.log(), [str(tmp_path / "one"), str(tmp_path / "two")], {"datalab": Limits(8)})
+    stats = simulator.stats()["datalab"]
+    assert set(stats["submissions"].values()) == {2}, "one for each folder"
+    assert stats["peak_in_flight"] <= 8
+    one, two = (contents(str(tmp_path / name)) for name in ("one", "two"))
+    assert one == two
+
+
+@pytest.fixture
+def head(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Path]]:
+    """A Ray head with dashboard and job server: its dashboard's address, and the folder of its logs."""
+    import tempfile
+
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # loopback only
+    port, dashboard, agent, client = free_ports(4)
+    with tempfile.TemporaryDirectory(prefix="r", dir="/tmp") as folder:  # sockets in it want a short path
+        command = [
+            str(Path(sys.executable).parent / "ray"), "start", "--head", f"--node-ip-address={HOST}", f"--port={port}",
+            "--include-dashboard=true", f"--dashboard-host={HOST}", f"--dashboard-port={dashboard}", "--num-cpus=1",
+            f"--dashboard-agent-listen-port={agent}", f"--ray-client-server-port={client}",
+            f"--temp-dir={folder}", "--object-store-memory=100000000", "--disable-usage-stats", "--block",
+        ]  # fmt: skip
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        started = subprocess.Popen(
+            command, env=os.environ | {"PATH": path}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        url = f"http://{HOST}:{dashboard}"
+        try:
+            for _ in range(300):
+                assert started.poll() is None, started.communicate()[0]
+                try:
+                    get(f"{url}/api/version")
+                    break
+                except OSError:
+                    time.sleep(0.1)
+            yield url, Path(folder)
+        finally:
+            started.terminate()
+            started.communicate(timeout=30)
+
+
+def get(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return str(answer.read().decode())
+
+
+@pytest.mark.ray
+def test_no_key_is_seen_in_a_submitted_job(corpus, simulator, head, tmp_path) -> None:
+    """BR-55: the job list, the dashboard's answers, Ray's logs and all that is written."""
+    url, logs = head
+    submit = [
+        str(Path(sys.executable).parent / "ray"), "job", "submit", f"--address={url}", "--submission-id=sweep-1", "--",
+        "python", "-m", "jobs.benchmark",
+    ]  # fmt: skip
+    words = words_of(corpus, simulator, tmp_path / "out", "cluster=existing", "cluster.address=auto", "limit=10")
+    for _ in range(30):
+        ended = subprocess.run([*submit, *words], capture_output=True, text=True, timeout=110)
+        if "No available agent" not in ended.stderr:  # the dashboard is up a little before its agent
+            break
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert sum(simulator.stats()["datalab"]["submissions"].values()) == 10
+    seen = {"the submitter's output": ended.stdout + ended.stderr}
+    seen |= {path: get(url + path) for path in SHOWN}
+    assert "sweep-1" in seen["/api/jobs/"] and "PoolActor" in seen["/api/v0/actors?detail=1"]
+    for folder in (logs, tmp_path / "out"):
+        for path in folder.rglob("*"):
+            if path.is_file() and not path.is_socket():
+                seen[str(path)] = path.read_bytes().decode("utf-8", "replace")
+    assert any("/logs/" in name for name in seen) and any("/calls/" in name for name in seen)
+    assert not [name for name, text in seen.items() if KEY in text]
+    assert json.loads(seen["/api/jobs/"])[0]["status"] == "SUCCEEDED"
