@@ -22,7 +22,7 @@ from tests.nodes import Nodes
 HOST = "127.0.0.4"
 SHOWN = (
     "/api/jobs/", "/api/v0/actors?detail=1", "/api/v0/tasks?detail=1", "/api/v0/workers?detail=1",
-    "/nodes?view=details", "/logical/actors",
+    "/nodes?view=summary", "/logical/actors",
 )  # fmt: skip
 
 
