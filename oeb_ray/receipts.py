@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from . import layout, storage
+from .ask import receipt_of
 from .digests import digest
 from .jsontext import read_json
-from .predict import receipt_of
 from .records import Receipt
 from .tables import read_receipts, receipts_table
 

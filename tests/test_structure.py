@@ -18,7 +18,7 @@ LAYERS = [
     {"storage", "scoring"},
     {"providers", "layout"},
     {"calls", "pool"},
-    {"corpus", "tables", "predict", "grade", "config", "signals"},
+    {"corpus", "tables", "ask", "grade", "config", "signals"},
     {"receipts", "summaries", "paid", "ledger", "folders"},
     {"simulator"},
     {"plan", "cluster"},

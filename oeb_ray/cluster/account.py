@@ -13,12 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ..ask import Outcome, failed, predict, with_attempts
 from ..calls import HEARTBEAT_SECONDS, Attempt, Owner, attempts_of, is_alive
 from ..digests import digest
 from ..errors import AccountFailure, LimitReached, OebError, StorageError, Unreachable, VendorError
 from ..paid import PaidCall, Place, Taken, http_client
 from ..pool import JobGone, Pool
-from ..predict import Outcome, failed, predict, with_attempts
 from ..receipts import read_receipt
 from ..records import Doc, PredictBatch, Receipt
 from . import work

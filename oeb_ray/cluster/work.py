@@ -11,12 +11,12 @@ from contextlib import suppress
 from typing import Any
 
 from .. import layout, media, storage
+from ..ask import Outcome, failed, history, predict, receipt_of
 from ..corpus.check import gold_notes
 from ..digests import digest
 from ..errors import NO_PREDICTION, OebError, RequestError, WorkerLost
 from ..grade import SCORER, grade, parsed_gold, parsed_schema
 from ..jsontext import pretty, read_json
-from ..predict import Outcome, failed, history, predict, receipt_of
 from ..providers.contract import Document
 from ..providers.registry import find
 from ..receipts import read_receipt
