@@ -6,11 +6,13 @@ In: the bytes of prediction and gold, and the schema. Out: the document's row, a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .errors import NO_PREDICTION
 from .jsontext import read_json
+from .scoring.field_matching.names import known_names
 from .scoring.field_matching.scorer import NAME, VERSION, Scored, score_columns
 
 SCORER = f"{NAME} {VERSION}"
@@ -23,7 +25,15 @@ class Graded(NamedTuple):
     scored: Scored | None
 
 
-def grade(prediction: bytes | None, error: str | None, gold: bytes | None, schema: str, *, verdicts: bool) -> Graded:
+def grade(
+    prediction: bytes | None,
+    error: str | None,
+    gold: bytes | None,
+    schema: str,
+    *,
+    verdicts: bool,
+    order_matters: Sequence[str] = (),
+) -> Graded:
     """Grades one document.
 
     Args:
@@ -31,6 +41,7 @@ def grade(prediction: bytes | None, error: str | None, gold: bytes | None, schem
         gold: the gold document's bytes; None if it cannot be read.
         schema: JSON text of the schema.
         verdicts: also make the verdict columns.
+        order_matters: names of arrays; they count in the documents that have such an array.
     """
     if prediction is None:
         return _failed(error or NO_PREDICTION)
@@ -47,7 +58,9 @@ def grade(prediction: bytes | None, error: str | None, gold: bytes | None, schem
     try:
         if gold is None:
             raise FileNotFoundError("no gold on disk")
-        scored = score_columns(pred, parsed_gold(gold), parsed_schema(schema), (), verdicts)
+        truth, rules = parsed_gold(gold), parsed_schema(schema)
+        ordered = [name for name in order_matters if name in known_names(rules, (pred, truth))] if order_matters else ()
+        scored = score_columns(pred, truth, rules, ordered, verdicts)
     except MemoryError:  # the machine's, not the document's
         raise
     except Exception as problem:  # whatever a document or schema provokes is that document's row

@@ -56,6 +56,14 @@ def printable(text: str) -> str:
     return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    """The text on one line that steers no terminal: control characters and half surrogates as escapes."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", printable(text))
+
+
 def pretty(value: Any) -> bytes:
     """A JSON file for people: two spaces, a line feed at the end."""
     return (printable(json.dumps(value, indent=2, ensure_ascii=False)) + "\n").encode()

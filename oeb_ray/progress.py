@@ -6,7 +6,6 @@ document, a config or a vendor is taken for markup, and control characters are s
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Sequence
 from typing import Any, TextIO
@@ -16,16 +15,16 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from .jsontext import visible
 from .plan import Plan
 from .runstate import RunState
 
 LINE_SECONDS = 5.0
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def plain(value: Any) -> Text:
     """Any text as it is: no markup, control characters as escapes."""
-    return Text(_CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", str(value)))
+    return Text(visible(str(value)))
 
 
 class Recorder:

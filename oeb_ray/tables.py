@@ -102,9 +102,12 @@ def part_stamp(scorer: str, items: Iterable[ScoreItem], gold_sha256: dict[str, s
     return text_digest("\n".join(lines))
 
 
-def score_part(rows: list[dict[str, Any]], stamp: str) -> bytes:
-    """Score rows, in the order given, as a part."""
+def score_part(rows: list[dict[str, Any]], stamp: str | None, further: pa.Table | None = None) -> bytes:
+    """Score rows, in the order given, as a part; ``further`` columns of the same rows follow theirs."""
     table = pa.Table.from_pylist([{key: _stored(value) for key, value in row.items()} for row in rows], SCORES)
+    if further is not None:
+        for name, column in zip(further.column_names, further.columns, strict=True):
+            table = table.append_column(pa.field(name, column.type), column)
     return parquet(table, stamp, ["suite", "provider", "status", "run", "error", "scorer"])
 
 
@@ -114,14 +117,14 @@ def _stored(value: Any) -> Any:
     return [_stored(member) for member in value] if isinstance(value, list) else value
 
 
-def verdict_part(scored: Iterable[tuple[str, str, Scored]], stamp: str) -> bytes:
+def verdict_part(scored: Iterable[tuple[str, str | None, Scored]], stamp: str | None) -> bytes:
     """Verdicts of (doc_id, suite, Scored), in the order given, as a part."""
     tables = [verdict_table(doc_id, suite, one) for doc_id, suite, one in scored]
     table = pa.concat_tables(tables) if tables else VERDICTS.empty_table()
     return parquet(table.combine_chunks(), stamp, _VERDICT_DICTIONARIES)
 
 
-def verdict_table(doc_id: str, suite: str, scored: Scored) -> pa.Table:
+def verdict_table(doc_id: str, suite: str | None, scored: Scored) -> pa.Table:
     """One document's verdicts as an Arrow table of schema VERDICTS."""
     columns, skipped = scored.columns, len(scored.open_maps)
     texts = Written(scored)
@@ -130,7 +133,7 @@ def verdict_table(doc_id: str, suite: str, scored: Scored) -> pa.Table:
     keys = [printable(key) for key in scored.keys] if columns.kind else []
     arrays = {
         "doc_id": pa.repeat(pa.scalar(printable(doc_id)), count),
-        "suite": pa.repeat(pa.scalar(printable(suite)), count),
+        "suite": pa.repeat(pa.scalar(suite and printable(suite), _TEXT), count),
         "address": pa.array(texts.address, _TEXT),
         "path": pa.array(texts.path, _TEXT),
         "field": pa.array(texts.field, _TEXT),

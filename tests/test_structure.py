@@ -19,7 +19,7 @@ LAYERS = [
     {"providers", "layout"},
     {"calls", "pool"},
     {"corpus", "tables", "ask", "grade", "config", "signals"},
-    {"receipts", "summaries", "paid", "ledger", "folders"},
+    {"receipts", "summaries", "paid", "ledger", "folders", "batch"},
     {"simulator"},
     {"plan", "cluster"},
     {"runstate"},

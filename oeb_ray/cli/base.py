@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import OebError, RequestError
-from ..jsontext import printable, read_json
+from ..jsontext import printable, read_json, visible
 
 
 def declare(commands: Any, name: str, help: str, example: str) -> argparse.ArgumentParser:
@@ -42,6 +42,11 @@ def json_file(path: str) -> Any:
 def print_json(value: Any) -> None:
     """Prints one JSON document, which any terminal in any encoding can show."""
     print(json.dumps(value, indent=2))
+
+
+def note(text: str) -> None:
+    """A line for people, beside the result."""
+    print(visible(text), file=sys.stderr, flush=True)
 
 
 def ended(command: Callable[[], int]) -> int:

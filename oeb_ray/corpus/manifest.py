@@ -6,24 +6,20 @@ the manifest at once. Documents and golds are not opened here.
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from .. import storage
 from ..digests import text_digest
 from ..errors import RequestError, refused
-from ..jsontext import read_json
 from ..records import Doc, FileStamp
+from .columns import faulty, path_fault, read_file, resolved, schema_fault, schema_text, schemas_of, texts
 
 COLUMNS = ("doc_id", "suite", "doc_path", "gt_path", "schema")
-SHOWN_FAULTS = 50
 LONGEST_SUITE = 200
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
@@ -63,11 +59,6 @@ class Corpus:
         )
 
 
-def resolved(path: str, root: str) -> str:
-    """A manifest's path: absolute ones and URLs as they are, others below ``root``."""
-    return path if path.startswith("/") or "://" in path else storage.join(root, path)
-
-
 def load(
     address: str,
     *,
@@ -89,14 +80,17 @@ def load(
         RequestError: no such file, no Parquet, missing columns, faulty rows or files, or nothing selected.
     """
     address = storage.absolute(address)
-    table = _read(address)
+    try:
+        table = read_file(address, "manifest", COLUMNS, others=False)
+    except FileNotFoundError:
+        raise RequestError(f"no manifest file at {address}; give one with --manifest or corpus.manifest=") from None
     root = storage.absolute(data_root) if data_root else storage.parent(address)
     faults = _row_faults(table, root)
     if faults:
-        raise _faulty(address, faults)
-    paths = {name: [resolved(path, root) for path in _texts(table, name)] for name in ("doc_path", "gt_path")}
+        raise faulty("manifest", address, faults)
+    paths = {name: [resolved(path, root) for path in texts(table, name)] for name in ("doc_path", "gt_path")}
     stamps = storage.stat_many({*paths["doc_path"], *paths["gt_path"]})
-    ids, of_suite = _texts(table, "doc_id"), _texts(table, "suite")
+    ids, of_suite = texts(table, "doc_id"), texts(table, "suite")
     faults = [
         f"row {row}, doc_id {ids[row]!r}: no {what} at {path}; fetch the corpus or set data_root"
         for name, what in (("doc_path", "document"), ("gt_path", "gold"))
@@ -104,9 +98,9 @@ def load(
         if path not in stamps
     ]
     if faults:
-        raise _faulty(address, faults)
-    encoded = table.column("schema").combine_chunks()
-    schemas = [_schema_text(schema) for schema in encoded.dictionary.to_pylist()]
+        raise faulty("manifest", address, faults)
+    distinct, schema_of = schemas_of(table)
+    schemas = [schema_text(schema) for schema in distinct]
     return Corpus(
         identity or address,
         ids,
@@ -115,65 +109,10 @@ def load(
         paths["gt_path"],
         schemas,
         [text_digest(schema) for schema in schemas],
-        encoded.indices.to_pylist(),
+        [number for number in schema_of if number is not None],  # all of them, or it would be a fault
         stamps,
         _select(ids, of_suite, suites, limit, only),
     )
-
-
-def _texts(table: pa.Table, name: str) -> list[Any]:
-    return list(table.column(name).to_pylist())
-
-
-def _schema_text(schema: bytes | str) -> str:
-    return schema.decode() if isinstance(schema, bytes) else schema
-
-
-def _faulty(address: str, faults: list[str]) -> RequestError:
-    shown = faults[:SHOWN_FAULTS]
-    if len(faults) > len(shown):
-        shown.append(f"and {len(faults) - len(shown)} more")
-    return refused(f"manifest {address}", shown)
-
-
-def _read(address: str) -> pa.Table:
-    try:
-        data = storage.read(address)
-    except FileNotFoundError:
-        raise RequestError(f"no manifest file at {address}; give one with --manifest or corpus.manifest=") from None
-    try:
-        file = pq.ParquetFile(io.BytesIO(data))
-        columns = file.schema_arrow.names
-        table = file.read([name for name in COLUMNS if name in columns], use_threads=False)
-    except (pa.ArrowException, OSError) as error:
-        raise RequestError(f"manifest {address} is no readable Parquet file: {error}") from error
-    missing = [name for name in COLUMNS if name not in columns]
-    if missing:
-        raise refused(f"manifest {address}", [f"no column {name!r}; it has {', '.join(columns)}" for name in missing])
-    if not table.num_rows:
-        raise RequestError(f"manifest {address} has no rows")
-    wrong = [
-        f"column {name!r} holds {table.schema.field(name).type}, not text"
-        for name in COLUMNS
-        if not _is_text(table.schema.field(name).type, binary=name == "schema")
-    ]
-    if wrong:
-        raise refused(f"manifest {address}", wrong)
-    try:
-        table.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise RequestError(f"manifest {address} holds text that is no UTF-8: {error}") from error
-    schema = table.column("schema")
-    if not pa.types.is_dictionary(schema.type):
-        schema = schema.dictionary_encode()
-    return table.set_column(table.column_names.index("schema"), "schema", schema.unify_dictionaries())
-
-
-def _is_text(kind: pa.DataType, *, binary: bool) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    return bool(text or (binary and (pa.types.is_binary(kind) or pa.types.is_large_binary(kind))))
 
 
 def _row_faults(table: pa.Table, root: str) -> list[str]:
@@ -182,9 +121,9 @@ def _row_faults(table: pa.Table, root: str) -> list[str]:
     columns = {name: table.column(name).to_pylist() for name in COLUMNS if name != "schema"}
     times = Counter(columns["doc_id"])
     first: dict[str, int] = {}
-    encoded = table.column("schema").combine_chunks()
-    schema_faults = [_schema_fault(schema) for schema in encoded.dictionary.to_pylist()]
-    for row, schema in enumerate(encoded.indices.to_pylist()):
+    distinct, schema_of = schemas_of(table)
+    schema_faults = [schema_fault(schema) for schema in distinct]
+    for row, schema in enumerate(schema_of):
         doc_id = columns["doc_id"][row]
         said = []
         if doc_id is None:
@@ -205,28 +144,12 @@ def _row_faults(table: pa.Table, root: str) -> list[str]:
             said.append(
                 f"suite {suite[:40]!r}... cannot name a folder; at most {LONGEST_SUITE} characters when encoded"
             )
-        for name in ("doc_path", "gt_path"):
-            path = columns[name][row]
-            if not path:
-                said.append(f"{name} is empty; give a path below {root} or an absolute one")
-            elif "\0" in path:
-                said.append(f"{name} holds a NUL character; give the path as it is on disk")
-            elif "://" not in path and not path.startswith("/") and ".." in path.split("/"):
-                said.append(f"{name} {path!r} leaves the folder {root}; give an absolute path if that is meant")
+        paths = (path_fault(name, columns[name][row], root) for name in ("doc_path", "gt_path"))
+        said.extend(fault for fault in paths if fault)
         if fault := "schema is null; give the JSON Schema itself" if schema is None else schema_faults[schema]:
             said.append(fault)
         faults.extend(f"row {row}, doc_id {doc_id!r}: {what}" for what in said)
     return faults
-
-
-def _schema_fault(schema: bytes | str) -> str | None:
-    try:
-        value = read_json(schema.encode() if isinstance(schema, str) else schema)
-    except ValueError as error:
-        return f"schema is no JSON ({error}); give the JSON Schema itself, not its path"
-    if not isinstance(value, dict) or not value:
-        return "schema must be a JSON object that is not empty"
-    return None
 
 
 def _select(

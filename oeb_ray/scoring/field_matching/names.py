@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .schema import chosen
+from .schema import chosen, inlined
 
 Path = tuple[str | None, ...]  # key steps as text, index steps as None
 
@@ -44,6 +44,11 @@ def has_empty_key(value: Any) -> bool:
         elif isinstance(value, list):
             waiting.extend(value)
     return False
+
+
+def known_names(schema: dict[str, Any], documents: Iterable[Any] = ()) -> set[str]:
+    """The written names of all arrays of a schema, whose references are inlined here, and of documents."""
+    return {written(path) for path in _arrays(inlined(schema), documents)}
 
 
 def ordered_arrays(order_matters: Any, schema: dict[str, Any], documents: Iterable[Any]) -> frozenset[Path]:
