@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from oeb_ray.config import sample_manifest
@@ -33,6 +35,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     gold = json.loads(next((folder / "my" / "corpus" / "gold").iterdir()).read_text())
     for name, value in (("pred", gold), ("gold", gold), ("schema", {"properties": {"a": {}}})):
         (folder / f"{name}.json").write_text(json.dumps(value))
+    rows = pq.read_table(sample_manifest()).to_pylist()
+    for row in rows:
+        row["pred_path"] = str(folder / "my-predictions" / "ours" / f"{row['doc_id']}.json")
+    pq.write_table(pa.Table.from_pylist(rows), folder / "jobs.parquet")
     code, out, err = oeb("benchmark", "--providers", "pdftext", "--out", str(folder / "runs"), "cluster=inline")
     assert code == 0, err
     (folder / "demo.txt").write_text(out)
