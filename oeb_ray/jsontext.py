@@ -10,12 +10,21 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
+from contextlib import suppress
+from functools import cache
 from typing import Any
 
-import msgspec
-
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_DECODER = msgspec.json.Decoder()
+QUICK_BYTES = 100_000  # below, loading msgspec would take longer than it saves
+
+
+@cache
+def _quick() -> tuple[Any, type[Exception]]:
+    """msgspec's decoder and the error of what it does not read."""
+    import msgspec
+
+    return msgspec.json.Decoder(), msgspec.DecodeError
 
 
 def read_json(data: bytes) -> Any:
@@ -24,10 +33,10 @@ def read_json(data: bytes) -> Any:
     Raises:
         ValueError: the bytes are no UTF-8, no JSON, or nested too deeply.
     """
-    try:
-        return _DECODER.decode(data)
-    except (msgspec.DecodeError, RecursionError):
-        pass
+    if len(data) >= QUICK_BYTES or "msgspec" in sys.modules:
+        decoder, error = _quick()
+        with suppress(error, RecursionError):
+            return decoder.decode(data)
     text = data.decode("utf-8")
     try:
         return json.loads(text)

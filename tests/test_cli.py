@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import resource
 import subprocess
 import sys
 import time
@@ -53,11 +54,23 @@ def test_order_matters_takes_names_until_the_next_flag(files: list[str]) -> None
 def test_score_of_three_files_loads_no_heavy_library_and_is_quick(files: list[str]) -> None:
     program = (
         "import sys; from oeb_ray.cli.main import main; main(sys.argv[1:]);"
-        "heavy = ('ray', 'pyarrow', 'fsspec', 'scipy', 'rich', 'hydra');"
+        "heavy = ('ray', 'pyarrow', 'fsspec', 'scipy', 'numpy', 'rich', 'hydra');"
         "print([name for name in heavy if name in sys.modules], file=sys.stderr)"
     )
     ended = subprocess.run([sys.executable, "-c", program, "score", *files], capture_output=True, text=True)
     assert ended.stderr.strip() == "[]"
+    bare, scored = (
+        min(processor_seconds([sys.executable, *words]) for _ in range(3))
+        for words in (["-c", "pass"], ["-m", "oeb_ray", "score", *files])
+    )
+    assert scored - bare < 0.3
+
+
+def processor_seconds(command: list[str]) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def test_a_closed_pipe_ends_without_a_word(files: list[str]) -> None:

@@ -115,7 +115,7 @@ def test_scoring_stands_alone() -> None:
     "code", ["import oeb_ray", "import oeb_ray; oeb_ray.score({'a': 1}, {'a': 1}, {'properties': {'a': {}}})"]
 )
 def test_importing_and_scoring_load_no_heavy_library(code: str) -> None:
-    heavy = ["ray", "pyarrow", "fsspec", "httpx", "hydra", "omegaconf", "rich", "scipy"]
+    heavy = ["ray", "pyarrow", "fsspec", "httpx", "hydra", "omegaconf", "rich", "scipy", "numpy", "msgspec"]
     check = f"{code}; import sys; print([name for name in {heavy} if name in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", check], text=True).strip() == "[]"
 

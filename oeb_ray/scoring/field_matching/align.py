@@ -2,19 +2,16 @@
 
 In: the two root Elements of one document. Out: an Alignment with the counts and, per pair of free arrays, the pairs
 (METRIC_SPEC.md, "Aligning arrays"). Small arrays are priced pair by pair in plain Python; large ones go through
-overlap counts and a certificate, which most often shows the best pairing to be unique without solving it.
+overlap counts and a certificate, which most often shows the best pairing to be unique without solving it. What takes
+numpy lies in large.py, loaded when first needed: a document with small arrays is scored before it is.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
 from . import pricing
-from .assign import Solution, best_assignment
 from .content import ContentOrder
 from .limits import GreedyNotes, Limits
-from .overlap import Floats
-from .pricing import ArrayPair, Pairs, Prices, certain_pairs, dense
+from .pricing import Pairs, Prices, certain_pairs
 from .schema import Trie
 from .tree import Array, Element, Vocabulary
 from .view import View
@@ -115,20 +112,22 @@ class Alignment:
         if len(left) * len(right) <= pricing.SMALL:
             worth = self._prices.small_weights(left, right)
             pairs = certain_pairs(worth)
-            return pairs if pairs is not None else self._as_reference(left, right, dense(worth, len(left), len(right)))
+            if pairs is not None:
+                return pairs
+            from .large import as_reference, dense
+
+            return as_reference(self._content, left, right, dense(worth, len(left), len(right)))
+        return self._pair_large(left, right)
+
+    def _pair_large(self, left: list[Element], right: list[Element]) -> Pairs:
+        from .large import ArrayPair, as_pairs, as_reference
+
         problem = ArrayPair(self._prices, left, right)
         solution = problem.solve()
         limit = REFERENCE_CELLS if problem.exact else REFERENCE_CELLS_NESTED
         if solution.unique or len(left) * len(right) > limit:
-            return _as_pairs(solution)
-        weights = problem.weights(np.arange(len(left)), np.arange(len(right)))
-        return self._as_reference(left, right, weights)
-
-    def _as_reference(self, left: list[Element], right: list[Element], weights: Floats) -> Pairs:
-        """The reference's own choice among equally good pairings: both sides sorted by content, then solved."""
-        rows, columns = self._content.order(left), self._content.order(right)
-        chosen_rows, chosen_columns = best_assignment(weights[np.ix_(rows, columns)])
-        return list(zip(rows[chosen_rows].tolist(), columns[chosen_columns].tolist(), strict=True))
+            return as_pairs(solution)
+        return as_reference(self._content, left, right, problem.all_weights())
 
     def _pair_scalars(self, left: list[int], right: list[int]) -> Pairs:
         """Equal values pair; which of several equal ones do only shows in the list of verdicts."""
@@ -147,13 +146,6 @@ class Alignment:
                     pairs.append((i, waiting.pop(0)))
         if not (repeats and self.verdicts and len(left) * len(right) <= REFERENCE_CELLS):
             return pairs
-        texts = self.words.texts
-        rows = sorted(range(len(left)), key=lambda i: texts[left[i]])
-        columns = sorted(range(len(right)), key=lambda j: texts[right[j]])
-        equal = np.array([left[i] for i in rows])[:, None] == np.array([right[j] for j in columns])[None, :]
-        chosen_rows, chosen_columns = best_assignment(equal * float(self.scale + 1))
-        return [(rows[i], columns[j]) for i, j in zip(chosen_rows, chosen_columns, strict=True)]
+        from .large import scalars_as_reference
 
-
-def _as_pairs(solution: Solution) -> Pairs:
-    return list(zip(solution.left.tolist(), solution.right.tolist(), strict=True))
+        return scalars_as_reference(left, right, self.words.texts, float(self.scale + 1))

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from .overlap import Ints
 from .tree import Element, Vocabulary
 from .view import View
 
@@ -23,9 +20,10 @@ class ContentOrder:
         self._key_rank: list[int] | None = None
         self._spot_rank: dict[int, int] = {}
 
-    def order(self, elements: list[Element]) -> Ints:
+    def order(self, elements: list[Element]) -> list[int]:
+        """The positions of the elements, sorted."""
         keys = [self._content(element) for element in elements]
-        return np.array(sorted(range(len(elements)), key=keys.__getitem__), dtype=np.int64)
+        return sorted(range(len(elements)), key=keys.__getitem__)
 
     def _content(self, element: Element) -> Any:
         """What elements are sorted by: the sorted (address, key) of the named part, then the inner arrays' contents.

@@ -1,26 +1,19 @@
 """What a pair of elements is worth (METRIC_SPEC.md, "The best pairing").
 
 In: elements of both sides. Out: weights, ``matched * scale + shared`` where anything matches, with inner arrays paired
-in the best way. Small arrays are priced pair by pair in plain Python; two large ones are an ArrayPair, the Problem that
-assign.py solves.
+in the best way. Small arrays are priced pair by pair in plain Python; large.py, and with it numpy, is loaded when it is
+first needed.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
-import numpy as np
-
-from .assign import Solution, best_assignment, best_pairing
-from .batch import all_weights
 from .limits import GreedyNotes
-from .overlap import Floats, Ints, Overlap, numbered
-from .tokens import TokenMaker
 from .tree import Array, Element, Vocabulary
 from .view import View
 
 SMALL = 36  # cells up to which plain Python is quicker than numpy
-ONE_BY_ONE = 200  # pairs with inner arrays up to which pricing them one by one is quicker than all at once
 
 Pairs = list[tuple[int, int]]  # positions in the two arrays' elements
 Weights = dict[tuple[int, int], int]  # of the pairs that are worth anything
@@ -59,9 +52,9 @@ class Prices:
         if len(left) * len(right) <= SMALL:
             total = best_total(self.small_weights(left, right))
         else:
-            problem = ArrayPair(self, left, right)
-            solution = problem.solve()
-            total = int(problem.pair_weights(solution.left, solution.right).sum())
+            from .large import ArrayPair
+
+            total = ArrayPair(self, left, right).total()
         return divmod(total, self.scale)
 
     def small_weights(self, left: list[Element], right: list[Element]) -> Weights:
@@ -74,82 +67,9 @@ class Prices:
         return worth
 
 
-class ArrayPair:
-    """Two arrays as a Problem (see assign.py): bounds from tokens, exact weights by spots or by recursion."""
-
-    def __init__(self, prices: Prices, left: list[Element], right: list[Element]) -> None:
-        self.prices, self.view, self.left, self.right = prices, prices.view, left, right
-        self.scale = prices.scale
-        self.left_leaves = np.array([element.leaves for element in left], dtype=np.int64)
-        self.right_leaves = np.array([element.leaves for element in right], dtype=np.int64)
-        self.exact = not self._common_paths()
-        for element in () if self.view.plain else (*left, *right):
-            self.view.flat(element)  # addresses into ordered arrays get their numbers before tokens are made of them
-        self._make = TokenMaker(self.view, len(prices.words.texts))
-        if self.exact:
-            self.bound = Overlap(self._make.named(left), self._make.named(right))
-        else:
-            self.bound = Overlap(*numbered(self._make.leaves(left), self._make.leaves(right)))
-        self._shared: Overlap | None = None
-        self._worth: dict[tuple[int, int], int] = {}
-
-    def solve(self) -> Solution:
-        """The best pairing; notes the array if it is not proven the best."""
-        solution = best_pairing(self)
-        if not solution.optimal:
-            self.prices.greedy.sizes.add(max(len(self.left), len(self.right)))
-        return solution
-
-    def _common_paths(self) -> bool:
-        paths = [
-            {spot for element in side if element.arrays for spot in self.view.free_arrays(element)}
-            for side in (self.left, self.right)
-        ]
-        return bool(paths[0] & paths[1])
-
-    def weights(self, rows: Ints, columns: Ints) -> Floats:
-        counts = self.bound.part(rows, columns).astype(np.float64)
-        positive = counts > 0
-        if self.exact:
-            if self._shared is None:
-                self._shared = Overlap(self._make.spots(self.left), self._make.spots(self.right))
-            counts *= self.scale
-            counts += self._shared.part(rows, columns)
-            counts *= positive
-            return counts
-        if np.count_nonzero(positive) > ONE_BY_ONE:
-            left, right = [self.left[i] for i in rows], [self.right[j] for j in columns]
-            weights = all_weights(self._make, left, right, self.scale, best_total)
-            if weights is not None:
-                return weights
-        for i, j in np.argwhere(positive).tolist():
-            counts[i, j] = self._exact_weight(int(rows[i]), int(columns[j]))
-        return counts
-
-    def pair_weights(self, rows: Ints, columns: Ints) -> Floats:
-        return np.array(
-            [self._exact_weight(i, j) for i, j in zip(rows.tolist(), columns.tolist(), strict=True)], dtype=np.float64
-        )
-
-    def _exact_weight(self, i: int, j: int) -> int:
-        found = self._worth.get((i, j))
-        if found is None:
-            matched, shared = self.prices.worth(self.left[i], self.right[j])
-            found = self._worth[i, j] = matched * self.scale + shared if matched else 0
-        return found
-
-
 def certain_pairs(worth: Weights) -> Pairs | None:
     """The best pairing, where it is plainly the only one; None where it takes a solver to tell."""
     return _undisputed(worth) or _mutual(worth)
-
-
-def dense(worth: Weights, n: int, m: int) -> Floats:
-    """Weights as a matrix."""
-    weights = np.zeros((n, m))
-    for (i, j), weight in worth.items():
-        weights[i, j] = weight
-    return weights
 
 
 def best_total(worth: Weights) -> int:
@@ -157,10 +77,9 @@ def best_total(worth: Weights) -> int:
     pairs = certain_pairs(worth)
     if pairs is not None:
         return sum(worth[pair] for pair in pairs)
-    rows, columns = ({place: n for n, place in enumerate(sorted(set(side)))} for side in zip(*worth, strict=True))
-    weights = dense({(rows[i], columns[j]): weight for (i, j), weight in worth.items()}, len(rows), len(columns))
-    chosen = best_assignment(weights)
-    return int(weights[chosen].sum())
+    from .large import solved_total
+
+    return solved_total(worth)
 
 
 def _undisputed(worth: Weights) -> Pairs | None:

@@ -9,7 +9,7 @@ import random
 
 import pytest
 
-from oeb_ray.scoring.field_matching import align, assign, batch, canon_key, limits, overlap, pricing, score
+from oeb_ray.scoring.field_matching import align, assign, batch, canon_key, large, limits, overlap, pricing, score
 
 from .. import oracle
 from . import generated
@@ -125,7 +125,7 @@ def test_all_arrays_solved_the_large_way_come_out_as_by_the_oracle(monkeypatch):
 
 def test_nested_rows_priced_all_at_once_come_out_as_by_the_oracle(monkeypatch):
     monkeypatch.setattr(pricing, "SMALL", 0)
-    monkeypatch.setattr(pricing, "ONE_BY_ONE", 0)
+    monkeypatch.setattr(large, "ONE_BY_ONE", 0)
     for seed in seeds(40):
         rng = random.Random(seed + 5_000_000)
         monkeypatch.setattr(batch, "BLOCK_CELLS", rng.choice([1, 40, 4_000_000]))
