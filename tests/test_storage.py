@@ -90,6 +90,14 @@ def test_a_missing_folder_lists_nothing(place: str) -> None:
     assert storage.stat_many([storage.join(place, "none", str(n)) for n in range(10)]) == {}
 
 
+def test_folders_are_named_without_looking_deeper(place: str) -> None:
+    for key in ("run [1]/settings.json", "run [1]/deep/x", "a*b/y", "file"):
+        storage.put(storage.join(place, key), b"x")
+    assert storage.folders(place) == ["a*b", "run [1]"]
+    assert storage.folders(storage.join(place, "run [1]")) == ["deep"]
+    assert storage.folders(storage.join(place, "file")) == storage.folders(storage.join(place, "none")) == []
+
+
 def test_a_create_has_one_winner(place: str) -> None:
     address, won = storage.join(place, "claim"), []
     data = [json.dumps({"token": number}).encode() for number in range(8)]

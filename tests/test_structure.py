@@ -15,7 +15,8 @@ PACKAGE = ROOT / "oeb_ray"
 # A module may import from the layers above it in this list, and from its own part of the package.
 LAYERS = [
     {"errors", "digests", "jsontext", "records", "media", "__init__"},
-    {"storage", "scoring"},
+    {"backends", "scoring"},
+    {"storage"},
     {"providers", "layout"},
     {"calls", "pool"},
     {"corpus", "tables", "ask", "grade", "config", "signals"},
@@ -33,7 +34,7 @@ HOMES = {
     "ray": {"cluster"},
     "hydra": {"config", "hydra_main"},
     "omegaconf": {"config", "hydra_main"},
-    "fsspec": {"storage"},
+    "fsspec": {"backends"},
     "s3fs": set(),
     "pyarrow": {"tables", "corpus"},
     "httpx": {"providers", "paid"},
