@@ -10,15 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .providers.registry import ALL_PROVIDERS, PROVIDERS, settings_for
+    from .results import read_scores, read_verdicts
     from .scoring.field_matching import Verdict, canon_key, score
 
 __version__ = "0.1.0"
-__all__ = ["ALL_PROVIDERS", "PROVIDERS", "Verdict", "canon_key", "score", "settings_for"]
+__all__ = [
+    "ALL_PROVIDERS",
+    "PROVIDERS",
+    "Verdict",
+    "canon_key",
+    "read_scores",
+    "read_verdicts",
+    "score",
+    "settings_for",
+]
 
 _HOMES = {
     "score": "scoring.field_matching",
     "canon_key": "scoring.field_matching",
     "Verdict": "scoring.field_matching",
+    "read_scores": "results",
+    "read_verdicts": "results",
     "ALL_PROVIDERS": "providers.registry",
     "PROVIDERS": "providers.registry",
     "settings_for": "providers.registry",

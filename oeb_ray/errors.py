@@ -100,6 +100,7 @@ class WorkerLost(DocumentError):
     """The worker died each time that it asked for the document."""
 
 
+MOST_NAMED = 40  # names in one message
 NO_PREDICTION = "no prediction on disk"  # the row's text, also for what is there and cannot be read
 
 
@@ -118,6 +119,13 @@ def refused(title: str, problems: Iterable[str], kind: type[RequestError] = Requ
 def suggestion(name: str, known: Iterable[str]) -> str:
     """What to write instead of an unknown name: ``did you mean datalab? known: azure-cu, datalab``."""
     listed = list(known)
-    near = difflib.get_close_matches(name.lower(), listed, n=1, cutoff=0.5)
-    every = f"known: {', '.join(listed) or '(none)'}"
-    return f"did you mean {near[0]}? {every}" if near else every
+    near = nearest(name, listed)
+    more = f" and {len(listed) - MOST_NAMED} more" if len(listed) > MOST_NAMED else ""
+    every = f"known: {', '.join(listed[:MOST_NAMED]) or '(none)'}{more}"
+    return f"did you mean {near}? {every}" if near else every
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that an unknown one is most like, if any is."""
+    near = difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.5)
+    return near[0] if near else None

@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 QUICK_BYTES = 100_000  # below, loading msgspec would take longer than it saves
 
 
@@ -65,12 +66,15 @@ def printable(text: str) -> str:
     return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-
-
 def visible(text: str) -> str:
-    """The text on one line that steers no terminal: control characters and half surrogates as escapes."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", printable(text))
+    """The text on one line for people: control, direction and zero-width characters and half pairs as escapes."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _UNSEEN.sub(lambda found: _escape(ord(found[0])), text)
+
+
+def _escape(code: int) -> str:
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
 def pretty(value: Any) -> bytes:

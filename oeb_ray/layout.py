@@ -6,6 +6,7 @@ One definition of each name; storage.py does the reading and writing.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -60,13 +61,37 @@ def homes(ids: Sequence[str], suites: Sequence[str], gold_bytes: Sequence[int]) 
     parts = {suite: _power_of_two(-(-count // DOCS_PER_PART)) for suite, count in Counter(suites).items()}
     found = []
     for doc_id, suite, size in zip(ids, suites, gold_bytes, strict=True):
-        digest = hashlib.sha256(doc_id.encode()).digest()
-        if size > OWN_PART_BYTES:
-            name = f"part-{digest[:8].hex()}.parquet"
-        else:
-            name = f"part-{int.from_bytes(digest, 'big') % parts[suite]:05}-of-{parts[suite]:05}.parquet"
-        found.append(Home(suite, name))
+        found.append(Home(suite, _own_part(doc_id) if size > OWN_PART_BYTES else _shared_part(doc_id, parts[suite])))
     return found
+
+
+def _own_part(doc_id: str) -> str:
+    return f"part-{_digest(doc_id)[:8].hex()}.parquet"
+
+
+def _shared_part(doc_id: str, parts: int) -> str:
+    return f"part-{int.from_bytes(_digest(doc_id), 'big') % parts:05}-of-{parts:05}.parquet"
+
+
+def _digest(doc_id: str) -> bytes:
+    return hashlib.sha256(doc_id.encode()).digest()
+
+
+_SHARED = re.compile(r"part-\d+-of-(\d+)\.parquet")
+_OWN = re.compile(r"part-[0-9a-f]{16}\.parquet")
+
+
+def may_hold(part: str, doc_id: str) -> bool:
+    """Whether a document can lie in a part, as far as the part's name tells."""
+    if shared := _SHARED.fullmatch(part):
+        return part == _shared_part(doc_id, int(shared[1]))
+    return part == _own_part(doc_id) if _OWN.fullmatch(part) else True
+
+
+def precedence(part: str) -> int:
+    """Which part counts while a document lies in two, since its corpus has grown: that of the highest precedence."""
+    shared = _SHARED.fullmatch(part)
+    return int(shared[1]) if shared else 1 << 62
 
 
 def _power_of_two(least: int) -> int:

@@ -108,13 +108,13 @@ def plan_text(plan: Plan) -> Table:
     for heading in ("provider", "run", "settings", "predict", "recorded", "score"):
         table.add_column(heading, justify="right" if heading in ("predict", "recorded", "score") else "left")
     for made in plan.runs:
-        settings = "\n".join(f"{key}={value!r}" for key, value in made.run.settings.items())
+        settings = Text("\n").join(plain(f"{key}={value!r}") for key, value in made.run.settings.items())
         parts = plan.to_score(made) | {plan.homes[position] for position in made.predict}
         recorded = sum(plan.corpus.ids[position] in made.receipts for position in plan.corpus.selected)
         table.add_row(
             plain(made.run.provider),
             plain(made.run.name),
-            plain(settings or "-"),
+            settings or "-",
             str(len(made.predict)),
             str(recorded),
             f"{len(parts)} part{'s' * (len(parts) != 1)}",

@@ -135,8 +135,8 @@ def verdict_table(doc_id: str, suite: str | None, scored: Scored) -> pa.Table:
         "doc_id": pa.repeat(pa.scalar(printable(doc_id)), count),
         "suite": pa.repeat(pa.scalar(suite and printable(suite), _TEXT), count),
         "address": pa.array(texts.address, _TEXT),
-        "path": pa.array(texts.path, _TEXT),
-        "field": pa.array(texts.field, _TEXT),
+        "path": pa.array([printable(path) for path in texts.path], _TEXT),  # a prediction's keys may be any text
+        "field": pa.array([printable(field) for field in texts.field], _TEXT),
         "gold_raw": pa.array(none + _raws(columns.gold_raw, columns.gold), _TEXT),
         "pred_raw": pa.array(none + _raws(columns.pred_raw, columns.pred), _TEXT),
         "gold_canon": pa.array(none + [keys[number] if number else None for number in columns.gold], _TEXT),
@@ -162,12 +162,17 @@ def _raws(values: list[Any], present: list[int]) -> list[str | None]:
     return texts
 
 
-def _read(data: bytes, schema: pa.Schema) -> pa.Table:
-    """A whole file with just the declared columns.
+def _read(data: bytes, schema: pa.Schema, *, further: bool = False) -> pa.Table:
+    """A whole file with the declared columns, and after them its ``further`` ones if they are wanted.
 
     Not by pyarrow.parquet.read_table: its scanner's threads may still be there when a short process ends, and abort it.
     """
-    return pq.ParquetFile(io.BytesIO(data)).read(use_threads=False).select(schema.names).cast(schema)
+    table = pq.ParquetFile(io.BytesIO(data)).read(None if further else schema.names, use_threads=False)
+    others = [name for name in table.column_names if name not in schema.names]
+    declared = table.select(schema.names).cast(schema)
+    for name in others:
+        declared = declared.append_column(name, table.column(name))
+    return declared
 
 
 # --- receipts -----------------------------------------------------------------------------------------------------
@@ -230,12 +235,13 @@ class DamagedPart(InternalError):
 def read_parts(addresses: Sequence[str], schema: pa.Schema) -> pa.Table:
     """Parts of one table, concatenated in the order given. Raises DamagedPart."""
     with ThreadPoolExecutor(8) as threads:
-        tables = list(threads.map(lambda address: _part(address, schema), addresses))
-    return pa.concat_tables(tables).replace_schema_metadata(None) if tables else schema.empty_table()
+        tables = list(threads.map(lambda address: read_part(address, schema), addresses))
+    return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
-def _part(address: str, schema: pa.Schema) -> pa.Table:
+def read_part(address: str, schema: pa.Schema, *, further: bool = False) -> pa.Table:
+    """One part with the columns of ``schema``, and after them its ``further`` ones if wanted. Raises DamagedPart."""
     try:
-        return _read(storage.read(address), schema)
+        return _read(storage.read(address), schema, further=further).replace_schema_metadata(None)
     except (pa.ArrowException, KeyError, ValueError, OSError) as error:
         raise DamagedPart(address, str(error)) from error

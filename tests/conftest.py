@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from oeb_ray.providers.registry import PAID
-from tests.helpers import KEY, SmallCorpus, make_corpus
+from tests.helpers import KEY, SmallCorpus, make_corpus, overrides, run_inline
 from tests.nodes import Nodes
 
 ACCESS_KEY, SECRET_KEY = "test-access", "test-secret"
@@ -27,6 +27,27 @@ ACCESS_KEY, SECRET_KEY = "test-access", "test-secret"
 def small(tmp_path_factory: pytest.TempPathFactory) -> SmallCorpus:
     """90 documents in two suites, with the predictions of two systems."""
     return make_corpus(tmp_path_factory.mktemp("corpus"), documents=90)
+
+
+@pytest.fixture(scope="session")
+def finished(small: SmallCorpus, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An output with the runs of both systems over the small corpus; for reading only."""
+    out = str(tmp_path_factory.mktemp("finished"))
+    run_inline(overrides(small, out))
+    return out
+
+
+@pytest.fixture(scope="session")
+def finished_on_s3(small: SmallCorpus, s3: str) -> str:
+    """The same in a bucket."""
+    run_inline(overrides(small, f"{s3}/finished"))
+    return f"{s3}/finished"
+
+
+@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.s3)])
+def out(request: pytest.FixtureRequest) -> str:
+    """The finished output on a disk and in a bucket."""
+    return str(request.getfixturevalue("finished" if request.param == "folder" else "finished_on_s3"))
 
 
 @pytest.fixture(scope="session")

@@ -94,6 +94,33 @@ def make_corpus(folder: Path, documents: int, *, suites: int = 2) -> SmallCorpus
     return SmallCorpus(folder, documents)
 
 
+def corpus_of(folder: Path, golds: dict[str, Any], predictions: dict[str, dict[str, str]]) -> SmallCorpus:
+    """A corpus of golds by doc_id, and JSON texts by system and doc_id; each schema asks for its gold's keys."""
+    rows = []
+    for doc_id, gold in golds.items():
+        name = storage.encode_id(doc_id)
+        schema = {"type": "object", "properties": {key: {} for key in gold}}
+        for path, text in ((f"docs/{name}.txt", doc_id), (f"gold/{name}.json", json.dumps(gold))):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text)
+        rows.append(
+            {
+                "doc_id": doc_id,
+                "doc_path": f"docs/{name}.txt",
+                "gt_path": f"gold/{name}.json",
+                "schema": json.dumps(schema).encode(),
+                "suite": "only",
+            }
+        )
+    for system, texts in predictions.items():
+        for doc_id, text in texts.items():
+            path = folder / "predictions" / system / f"{doc_id}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    write_manifest(folder / "manifest.parquet", rows)
+    return SmallCorpus(folder, len(golds))
+
+
 def make_pdf_corpus(folder: Path, documents: int) -> SmallCorpus:
     """As `make_corpus`, with documents that are PDFs as far as a vendor looks at them."""
     made = make_corpus(folder, documents)

@@ -82,7 +82,9 @@ def test_a_closed_pipe_ends_without_a_word(files: list[str]) -> None:
     assert ended.returncode in (0, 141)
 
 
-@pytest.mark.parametrize("command", ["", "score", "benchmark", "providers", "corpus", "corpus check", "simulate"])
+@pytest.mark.parametrize(
+    "command", ["", "score", "benchmark", "explain", "audit", "providers", "corpus", "corpus check", "simulate"]
+)
 def test_every_help_page_shows_an_example_and_fits_a_terminal(command: str) -> None:
     code, out, _ = oeb(*command.split(), "--help", env={"COLUMNS": "100"})
     assert code == 0
@@ -184,3 +186,17 @@ def test_a_terminal_sees_a_live_table_and_whole_numbers(small: SmallCorpus, tmp_
     assert "180/180 documents" in shown
     table = shown[shown.rindex("┏") : shown.rindex("180/180 documents")]
     assert "1.0000" in table and "…" not in table
+
+
+def test_explain_says_step_by_step_why_values_differ() -> None:
+    """BR-14, BR-02"""
+    code, out, err = oeb("explain", "25,000", '"25.000"')
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-1] == (
+        'not equal: "25000" against "25"; they part at \'decimal\', which takes only text "25.000"'
+    )
+    assert oeb("explain", "2029", '"2029"')[1].splitlines()[-1] == "equal: they meet at 'written out'"
+    assert 'is compared as "-1250"' in oeb("explain", "-1,250")[1]
+    assert "number 90071992547409931234567\n" in oeb("explain", "90071992547409931234567")[1]
+    code, out, _ = oeb("explain", "é\x1b[31m", env={"PYTHONIOENCODING": "ascii"})
+    assert code == 0 and '  is compared as "e\\u001b[31m"\n' in out

@@ -51,7 +51,10 @@ def note(text: str) -> None:
 
 def ended(command: Callable[[], int]) -> int:
     """The exit code of a command; its errors are printed as one message, never as a traceback."""
-    for stream in (sys.stdout, sys.stderr):
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the shell
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - until the process ends
+        stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # whatever a terminal cannot say
     try:

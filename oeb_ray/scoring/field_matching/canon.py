@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from datetime import date, datetime
+from collections.abc import Callable
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
-from typing import Any
+from typing import Any, NamedTuple
+
+from .moments import moment_key
 
 _DIGIT = re.compile(r"\d")
 
@@ -69,19 +71,39 @@ def _routed(value: str) -> str:
     if not stripped:
         return ""
     if _DIGIT.search(stripped):
-        if "." in stripped:
-            number = _decimal_key(stripped)
-            if number is not None:
-                return number
-        if len(stripped) <= 34:
-            moment = _moment_key(stripped)
-            if moment is not None:
-                return moment
+        for route in _ROUTES:
+            key: str | None = route(stripped)
+            if key is not None:
+                return key
     try:
-        key = _fold(stripped)
-    except OverflowError:  # a number beyond the float range
-        return " ".join(value.split()).lower()[:64]
-    return key or "".join(stripped.lower().split())
+        return _folded(stripped) or kept_whole(stripped)
+    except OverflowError:
+        return cut_short(value)
+
+
+def _folded(text: str) -> str:
+    for apply, final in _ASCII if text.isascii() else _ANY:
+        key: str | None = apply(text)
+        if key is not None:
+            if final:
+                return key
+            text = key
+    return text
+
+
+def has_digit(text: str) -> bool:
+    """Whether a text can be a decimal or a date at all."""
+    return _DIGIT.search(text) is not None
+
+
+def kept_whole(stripped: str) -> str:
+    """The key of a text that the folds would leave nothing of."""
+    return "".join(stripped.lower().split())
+
+
+def cut_short(value: str) -> str:
+    """The key of a number beyond the float range."""
+    return " ".join(value.split()).lower()[:64]
 
 
 # --- decimals -----------------------------------------------------------------------------------------------------
@@ -94,6 +116,8 @@ _DEFAULT_CONTEXT = Context(prec=28)
 
 
 def _decimal_key(text: str) -> str | None:
+    if "." not in text:
+        return None
     if text.isascii():
         if not _ASCII_NUMBER.fullmatch(text):
             return None
@@ -150,132 +174,6 @@ def _number_text(number: float) -> str:
     return str(whole) if whole == number else str(number)
 
 
-# --- dates and times ----------------------------------------------------------------------------------------------
-
-_DAY = r"(\d{1,2}| \d)"
-_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        "january jan,february feb,march mar,april apr,may,june jun,july jul,august aug,september sep,october oct,"
-        "november nov,december dec".split(","),
-        start=1,
-    )
-    for name in names.split()
-}
-_FULL_MONTHS = {name for name in _MONTHS if len(name) > 3 or name == "may"}
-_SHORT_MONTHS = {name for name in _MONTHS if len(name) == 3}
-
-_YEAR_FIRST = re.compile(rf"(\d{{4}})([-/])(\d{{1,2}})\2{_DAY}", re.ASCII)
-_YEAR_LAST = re.compile(rf"(\d{{1,2}})([-/.]){_DAY}\2(\d{{4}}|\d\d)", re.ASCII)
-_MONTH_FIRST = re.compile(rf"([a-z]{{3,9}})\s+{_DAY}(,?)\s+(\d{{4}})", re.IGNORECASE)
-_DAY_FIRST = re.compile(r"(\d{1,2})(\s+|-|)([a-z]{3,9})(\s+|-|)(\d{4})", re.IGNORECASE)
-_CLOCK = re.compile(
-    rf"(\d{{4}})-(\d{{1,2}})-{_DAY}(?:T|\s+)(\d{{1,2}}):(\d{{1,2}})(?::(\d{{1,2}})(?:\.(\d{{1,6}}))?(Z|.*))?",
-    re.IGNORECASE,
-)
-_SIMPLE_ZONE = re.compile(r"[+-](?:[01]\d|2[0-3]):?[0-5]\d", re.ASCII)
-
-_DATE_FORMATS = (
-    "%Y-%m-%d", "%m/%d/%Y", "%m-%d-%Y", "%d/%m/%Y", "%B %d, %Y", "%b %d, %Y", "%d %B %Y", "%d-%b-%Y", "%d%b%Y",
-    "%m/%d/%y", "%Y/%m/%d", "%d.%m.%Y", "%m.%d.%Y", "%b %d %Y", "%B %d %Y",
-)  # fmt: skip
-_TIME_FORMATS = (
-    "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d %H:%M:%S%z",
-    "%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S.%f%z", "%Y-%m-%d %H:%M:%S.%f%z",
-    "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M",
-)  # fmt: skip
-
-
-def _moment_key(text: str) -> str | None:
-    """Key of a date or an instant, or None; ``text`` is stripped, holds a digit and has at most 34 characters."""
-    if not text.isascii():
-        # Only foreign digits and white space could still make a date; any other such character rules it out.
-        if all(c.isascii() or c.isdecimal() or c.isspace() for c in text):
-            return _moment_by_strptime(text)
-        return None
-    if text[0].isdigit():
-        if m := _YEAR_FIRST.fullmatch(text):
-            return _day_key(m[1], m[3], m[4])
-        if m := _YEAR_LAST.fullmatch(text):
-            return _year_last_key(m[1], m[2], m[3], m[4])
-        if m := _CLOCK.fullmatch(text):
-            return _clock_key(text, m)
-        if m := _DAY_FIRST.fullmatch(text):
-            return _day_first_key(*m.groups())
-    elif (m := _MONTH_FIRST.fullmatch(text)) and (month := _MONTHS.get(m[1].lower())):
-        return _day_key(m[4], str(month), m[2])
-    return None
-
-
-def _day_key(year: str, month: str, day: str) -> str | None:
-    try:
-        return f"#d{date(int(year), int(month), int(day)).isoformat()}"
-    except ValueError:
-        return None
-
-
-def _year_last_key(first: str, separator: str, second: str, year: str) -> str | None:
-    if len(year) == 2:
-        if separator != "/":
-            return None
-        return _day_key(str(int(year) + (1900 if int(year) >= 69 else 2000)), first, second)
-    month_first = _day_key(year, first, second)
-    if separator == "-":
-        return month_first
-    # A space before the second number is a day's, never a month's.
-    day_first = None if second[0] == " " else _day_key(year, second, first)
-    return day_first or month_first if separator == "." else month_first or day_first
-
-
-def _day_first_key(day: str, gap: str, name: str, gap_after: str, year: str) -> str | None:
-    if gap.isspace():
-        named = gap_after.isspace() and name.lower() in _FULL_MONTHS
-    else:
-        named = gap == gap_after and name.lower() in _SHORT_MONTHS
-    return _day_key(year, str(_MONTHS[name.lower()]), day) if named else None
-
-
-def _clock_key(text: str, m: re.Match[str]) -> str | None:
-    year, month, day, hour, minute, second, fraction, zone = m.groups()
-    if zone and zone != "Z" and not _SIMPLE_ZONE.fullmatch(zone):
-        return _moment_by_strptime(text)
-    try:
-        when = datetime(
-            int(year),
-            int(month),
-            int(day),
-            int(hour),
-            int(minute),
-            int(second or 0),
-            int((fraction or "").ljust(6, "0")),
-        )
-    except ValueError:
-        return None
-    return _instant_key(when)
-
-
-def _instant_key(when: datetime) -> str:
-    when = when.replace(tzinfo=None)
-    if (when.hour, when.minute, when.second, when.microsecond) == (0, 0, 0, 0):
-        return f"#d{when.date().isoformat()}"
-    return f"#t{when.isoformat(timespec='microseconds')}"
-
-
-def _moment_by_strptime(text: str) -> str | None:
-    """The rule itself, format by format; what the patterns above do not settle comes here."""
-    for form in _DATE_FORMATS:
-        try:
-            return f"#d{datetime.strptime(text, form).date().isoformat()}"
-        except ValueError:
-            continue
-    for form in _TIME_FORMATS:
-        try:
-            return _instant_key(datetime.strptime(text, form))
-        except ValueError:
-            continue
-    return None
-
-
 # --- text ---------------------------------------------------------------------------------------------------------
 
 _FOOTNOTE = re.compile(r"\s*\[\s*(?:\d{1,2}|[a-z])\s*\]")
@@ -311,23 +209,6 @@ def _ascii_words(text: str) -> str:
     return folded or "".join(text.split())
 
 
-def _fold(stripped: str) -> str:
-    """All folds in order; may come out empty. Raises OverflowError for a number beyond the float range."""
-    text = stripped.lower()
-    if not text.isascii():
-        text = _without_accents(text)
-    if "[" in text:
-        text = _without_footnotes(text)
-    if not text.isascii():
-        text = text.translate(_TYPOGRAPHY)
-        if _LIST_MARKER.match(text):
-            text = text[1:]
-    number = text.translate(_MONEY).strip()
-    if _NUMBER.fullmatch(number) and not _ZERO_PADDED.match(number):
-        return _number_text(float(number))
-    return _without_punctuation(text)
-
-
 def _without_accents(text: str) -> str:
     decomposed = unicodedata.normalize("NFKD", text)
     kept = "".join(c for c in decomposed if not unicodedata.combining(c) and unicodedata.category(c) != "Cf")
@@ -335,18 +216,75 @@ def _without_accents(text: str) -> str:
 
 
 def _without_footnotes(text: str) -> str:
+    if "[" not in text:
+        return text
     shorter = _FOOTNOTE.sub("", text)
     return shorter if shorter.strip() else text
 
 
+def _plain_signs(text: str) -> str:
+    return text.translate(_TYPOGRAPHY)
+
+
+def _without_list_marker(text: str) -> str:
+    return text[1:] if _LIST_MARKER.match(text) else text
+
+
+def _number_key(text: str) -> str | None:
+    """Raises OverflowError for a number beyond the float range."""
+    number = text.translate(_MONEY).strip()
+    return _number_text(float(number)) if _NUMBER.fullmatch(number) and not _ZERO_PADDED.match(number) else None
+
+
+def _dash_key(text: str) -> str | None:
+    if text.lstrip()[:1] != "-":
+        return None
+    return None if "".join(text.split()).strip("-") else DASH
+
+
 def _without_punctuation(text: str) -> str:
-    bare = "".join(text.split())
-    if bare and not bare.strip("-"):
-        return DASH
     points = list(_SAFE_POINT.finditer(text)) if "." in text else []
     if len(points) == 1:
         at = points[0].start()
         text = f"{text[:at]}\0{text[at + 1 :]}"
     if not text.isascii():
         text = "".join(text.split())
-    return text.translate(_PUNCTUATION).strip("\"'").translate(_BRACKETS)
+    return text.translate(_PUNCTUATION)
+
+
+def _without_brackets(text: str) -> str:
+    return text.strip("\"'").translate(_BRACKETS)
+
+
+# --- the rules in their order -------------------------------------------------------------------------------------
+
+
+class Rule(NamedTuple):
+    """One step on the way to a key. ``final``: a text that it gives is the key, and None goes on with the next."""
+
+    name: str
+    what: str
+    apply: Callable[[str], Any]
+    final: bool = False
+
+
+ROUTES = (
+    Rule("decimal", "a number with a point: without sign, , $ % and spaces; the fraction keeps seven digits",
+         _decimal_key, final=True),
+    Rule("date", "a day, or a day and a time, in one of the forms that are known", moment_key, final=True),
+)  # fmt: skip
+FOLDS = (
+    Rule("case", "lower case, no white space at the ends", str.lower),
+    Rule("accents", "compatibility forms without accents and invisible signs", _without_accents),
+    Rule("footnote", "marks such as [1] or [a] go", _without_footnotes),
+    Rule("typography", "quotes and dashes become plain ones", _plain_signs),
+    Rule("list marker", "one in front goes", _without_list_marker),
+    Rule("number", "a plain number once , $ % are gone", _number_key, final=True),
+    Rule("dash", "nothing but hyphens", _dash_key, final=True),
+    Rule("punctuation", "white space , - and points go, but a single point between digits", _without_punctuation),
+    Rule("brackets", "quotes at both ends go, and ( ) /", _without_brackets),
+)
+# What the hot path takes of them; accents, typographic signs and list markers are not ASCII.
+_ROUTES = tuple(route.apply for route in ROUTES)
+_ANY = tuple((fold.apply, fold.final) for fold in FOLDS)
+_ASCII = tuple((fold.apply, fold.final) for fold in FOLDS if fold.name not in ("accents", "typography", "list marker"))
