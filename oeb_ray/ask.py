@@ -19,15 +19,16 @@ from typing import Any, NamedTuple
 from . import __version__
 from .calls import Attempt
 from .digests import digest
-from .errors import DocumentError, NoPrediction, OebError, VendorTimeout
+from .errors import DocumentError, NoPrediction, OebError, VendorError, VendorTimeout
 from .jsontext import read_json
+from .providers.accepts import sent_name
 from .providers.contract import Call, Document, Extraction
 from .providers.registry import find
 from .providers.schema import prepared
 from .records import FileStamp, Receipt, Run
 
 ERROR_LENGTH = 600
-RETRYABLE = frozenset({"VendorTimeout", "Unreachable", "NotSent", "WorkerLost"})  # whatever their status
+RETRYABLE = frozenset({"VendorTimeout", "Unreachable", "NotSent", "Unreadable", "WorkerLost"})  # whatever their status
 TRANSIENT = frozenset({408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
 
 
@@ -169,7 +170,7 @@ def _record(about: _About, extraction: Extraction | None, error: Exception | Non
             "size": about.stamp.size,
             "stamp": about.stamp.stamp,
             "media_type": document.media_type,
-            "name_sent": document.name,
+            "name_sent": sent_name(document, run.options.get("send_name", "neutral")),
         },
         "earlier": about.earlier,
         "token": uuid.uuid4().hex,
@@ -192,7 +193,7 @@ def _described(error: Exception | None) -> dict[str, Any] | None:
     return {
         "type": type(error).__name__,
         "status": status,
-        "transient": status in TRANSIENT,
+        "transient": status in TRANSIENT or (isinstance(error, VendorError) and error.passing),
         "message": str(error)[:ERROR_LENGTH] or type(error).__name__,
     }
 

@@ -77,7 +77,16 @@ class DocumentError(OebError):
 
 
 class VendorError(DocumentError):
-    """The call was made and gave no extraction."""
+    """The call was made and gave no extraction. ``passing``: the vendor says that the same may succeed later."""
+
+    def __init__(self, message: str, status: int | None = None, body: Any = None, passing: bool = False) -> None:
+        super().__init__(message, status, body)
+        self.args = (message, status, body, passing)
+        self.passing = passing
+
+
+class Unreadable(VendorError):
+    """The vendor answered, and what it sent is no extraction that can be read."""
 
 
 class VendorTimeout(DocumentError):

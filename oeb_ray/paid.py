@@ -155,6 +155,11 @@ class PaidCall:
         await self._note(job_id=job_id)
         self._pool.proven()
 
+    async def refused(self, why: str) -> None:
+        if len(self.attempts) > self._ours:
+            await self._note(outcome=f"{REFUSED} {why}"[:200])
+            self._settle(len(self.attempts) - 1, 0.0)
+
     def billed(
         self,
         *,
@@ -214,18 +219,28 @@ class PaidCall:
         json: Any = None,
         data: Mapping[str, str] | None = None,
         files: Mapping[str, tuple[str, bytes, str]] | None = None,
+        content: bytes | None = None,
         timeout: float = 120.0,
+        late: bool = False,
     ) -> Response:
         await self._pool.turn()
         if self._pool.stopped is not None:
             raise self._pool.stopped
         self._begin()
         left = self.remaining()
-        if left <= 0:
+        if left <= 0 and not late:
             raise VendorTimeout(f"no answer within {self._timeout:g} s")
-        within = min(timeout, left)
+        within = timeout if late else min(timeout, left)
         request = self._client.build_request(
-            method, url, headers=headers, params=params, json=json, data=data, files=files, timeout=within
+            method,
+            url,
+            headers=headers,
+            params=params,
+            json=json,
+            data=data,
+            files=files,
+            content=content,
+            timeout=within,
         )
         try:
             # httpx counts its time-out anew for every packet; the whole exchange has one as well.

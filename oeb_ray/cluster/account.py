@@ -16,7 +16,7 @@ from typing import Any
 from ..ask import Outcome, failed, predict, with_attempts
 from ..calls import HEARTBEAT_SECONDS, Attempt, Owner, attempts_of, is_alive
 from ..digests import digest
-from ..errors import AccountFailure, LimitReached, OebError, StorageError, Unreachable, VendorError
+from ..errors import AccountFailure, LimitReached, OebError, StorageError, Unreachable, Unreadable, VendorError
 from ..paid import PaidCall, Place, Taken, http_client
 from ..pool import JobGone, Pool
 from ..receipts import read_receipt
@@ -168,7 +168,7 @@ class Account:
 
 def _job_has_failed(outcome: Outcome) -> bool:
     error = outcome.record["error"]
-    return error is not None and error["type"] == VendorError.__name__
+    return error is not None and error["type"] in (VendorError.__name__, Unreadable.__name__)
 
 
 @cache

@@ -126,8 +126,7 @@ def source_of(run: Run, doc: Doc) -> tuple[Document, FileStamp]:
             raise RequestError(f"{doc.doc_id!r}: its document {address} was there when this was planned") from None
         return Document(doc.doc_id, "", "", b"", found=False), FileStamp(0, "")
     name = address.rsplit("/", 1)[-1]
-    ending = name.rsplit(".", 1)[-1] if "." in name else "bin"
-    return Document(doc.doc_id, f"document.{ending}", media.media_type(data, name), data), stamp
+    return Document(doc.doc_id, name, media.media_type(data, name), data), stamp
 
 
 def do_score(task: PartTask) -> Graded | Lost:

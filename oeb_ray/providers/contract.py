@@ -24,7 +24,7 @@ from ..storage import absolute
 class Document:
     """A provider's source as it is read: most often the document itself, for replay the stored prediction.
 
-    ``name`` is what the vendor sees, ``media_type`` comes from content and name; ``found``: the file is there.
+    ``name`` is the file's own, ``media_type`` comes from content and name; ``found``: the file is there.
     """
 
     doc_id: str
@@ -77,6 +77,13 @@ class Call(Protocol):
         """Makes the vendor's job id durable at once; from now on the job is polled and never submitted again."""
         ...
 
+    async def refused(self, why: str) -> None:
+        """Notes that the vendor did nothing for the current attempt: another may be made once the account is in order.
+
+        ``why``: the vendor's word, such as OUT_OF_CREDITS.
+        """
+        ...
+
     def billed(
         self,
         *,
@@ -99,9 +106,13 @@ class Call(Protocol):
         json: Any = None,
         data: Mapping[str, str] | None = None,
         files: Mapping[str, tuple[str, bytes, str]] | None = None,
+        content: bytes | None = None,
         timeout: float = 120.0,
+        late: bool = False,
     ) -> Response:
         """Sends one request in the account's turn, within the budget, and returns whatever status comes.
+
+        ``late``: it is sent although the budget is used up, such as the cancelling of a job that took too long.
 
         Raises:
             NotSent: it provably never reached the server, so it may be sent again.
@@ -147,9 +158,11 @@ class PaidProvider(Provider, Protocol):
     ``cap``: calls in flight unless the user says otherwise; ``states_usd``: its answers name the price in dollars.
     """
 
-    credential: tuple[str, ...]
     cap: int
     states_usd: bool
+
+    @property
+    def credential(self) -> tuple[str, ...]: ...
 
     def host(self, settings: Mapping[str, Any], options: Mapping[str, Any]) -> str:
         """The server that is called; with the key it makes the account."""
@@ -185,6 +198,15 @@ def setting(
             "address": address,
         },
     )
+
+
+@dataclass(frozen=True, slots=True)
+class VendorOptions:
+    """The run options of every vendor."""
+
+    overlay: bool = setting(True, help="state the benchmark's conventions in the schema's descriptions")
+    send_name: str = setting("neutral", help="the file name the vendor sees", choices=("neutral", "original"))
+    address: str = setting("", help="server to call instead of the vendor's own; else OEB_<PROVIDER>_ADDRESS")
 
 
 @dataclass(frozen=True, slots=True)

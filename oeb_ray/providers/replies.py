@@ -31,7 +31,10 @@ REDACTED = "[redacted]"
 _FENCE = "```"
 _TAG = re.compile(r"[ \t]*(?:json)?\s*", re.IGNORECASE)
 _THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-_REASON_KEYS = ("detail", "error", "errors", "title", "message", "msg", "reason")
+_REASON_KEYS = (
+    *("detail", "error", "errors", "title", "message", "msg", "reason"),
+    *("error_message", "failureReason", "failureMessage"),
+)
 
 
 def _refuse_constant(word: str) -> Any:
@@ -149,7 +152,9 @@ def strip_sidecars(value: Any, schema: dict[str, Any]) -> tuple[Any, list[dict[s
     """The answer without the evidence beside its fields, and what was removed as {"path", "key", "value"}.
 
     A key is evidence if it is a property of the schema at that place plus one of `SIDECAR_SUFFIXES`, and is not itself
-    a property there: a schema that asks for ``lot_meta`` gets it. ``path`` is that of the field, as ``rows[0].name``.
+    a property there: a schema that asks for ``lot_meta`` gets it. Where the schema has no place for it, an object with
+    ``value`` is taken for that value, and what else it holds for evidence. ``path`` is that of the field, as
+    ``rows[0].name``.
     """
     removed: list[dict[str, Any]] = []
     return _stripped(value, [schema], schema, "", removed), removed
@@ -159,6 +164,9 @@ def _stripped(value: Any, schemas: list[Any], root: Any, path: str, removed: lis
     if not isinstance(value, dict | list):
         return value
     nodes = _nodes(schemas, root)
+    if isinstance(value, dict) and _is_wrapper(value, nodes):
+        removed.extend({"path": path, "key": key, "value": item} for key, item in value.items() if key != "value")
+        return _stripped(value["value"], schemas, root, path, removed)
     if isinstance(value, list):
         items = [node["items"] for node in nodes if "items" in node]
         return [_stripped(item, items, root, f"{path}[{n}]", removed) for n, item in enumerate(value)]
@@ -176,6 +184,21 @@ def _stripped(value: Any, schemas: list[Any], root: Any, path: str, removed: lis
         else:
             kept[key] = _stripped(item, properties.get(key, others), root, _joined(path, key), removed)
     return kept
+
+
+def _is_wrapper(value: dict[str, Any], nodes: list[dict[str, Any]]) -> bool:
+    """Whether an object stands round the value that the schema wants here, such as {"value": 88.5, "page": 1}."""
+    if "value" not in value or any("additionalProperties" in n or "patternProperties" in n for n in nodes):
+        return False
+    properties = {name for node in nodes for name in _mapping(node.get("properties"))}
+    if properties:
+        return isinstance(value["value"], dict) and properties.isdisjoint(value)
+    kinds = {kind for node in nodes for kind in _listed(node.get("type"))}
+    return bool(kinds) and "object" not in kinds
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _base_of(key: str) -> str | None:
@@ -220,6 +243,20 @@ def pointed_at(root: Any, pointer: Any) -> Any:
         else:
             return None
     return node
+
+
+def number_at(body: Any, path: str) -> float | None:
+    """The finite number, not below 0, at a path such as ``usage.credits``; None for anything else."""
+    for key in path.split("."):
+        body = body.get(key) if isinstance(body, dict) else None
+    known = isinstance(body, int | float) and not isinstance(body, bool) and 0 <= body < math.inf
+    return body if known else None
+
+
+def count_at(body: Any, path: str) -> int | None:
+    """As `number_at`, for whole numbers."""
+    found = number_at(body, path)
+    return found if isinstance(found, int) else None
 
 
 def _percent_decoded(text: str) -> str:

@@ -143,6 +143,12 @@ def _with_subschemas(node: dict[str, Any], visit: Callable[[Any], Any]) -> dict[
     return result
 
 
+def as_it_is(schema: dict[str, Any]) -> dict[str, Any]:
+    """The dialect of vendors that take any schema that can be written as JSON; references and circles stay."""
+    check_bounds(schema)
+    return copy.deepcopy(schema)
+
+
 def datalab_dialect(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema in Datalab's dialect, which answers 500 to a list of types and needs ``properties`` at the root.
 

@@ -1,8 +1,8 @@
 """The one place where vendor calls are tried again, and where a status becomes an error.
 
 In: a Call and a coroutine that sends one request. Out: a Response with a 2xx status, or one of the errors of errors.py.
-Money: `submit` makes one claim per request and sends again only what provably was not carried out; `poll` is free and
-never submits. All waits go through the Call and fit its budget, or end as VendorTimeout at once.
+Money: `submit` makes one claim per request and sends again only what provably was not carried out; `ask` and `poll` are
+free and never submit. All waits go through the Call and fit its budget, or end as VendorTimeout at once.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -100,23 +101,55 @@ async def submit(call: Call, send: Callable[[], Awaitable[Response]], *, vendor:
         Unreachable: the request may have been carried out, the answer is lost; it was not sent again.
         VendorTimeout: the next wait is longer than the budget.
     """
+    return await _attempts(call, send, vendor, call.paid)
+
+
+async def ask(call: Call, send: Callable[[], Awaitable[Response]], *, vendor: VendorRules, job: str = "") -> Response:
+    """Sends a request that costs nothing, such as an upload; as `submit`, without claims, and also after a lost answer.
+
+    ``job``: the accepted job that it is about, if there is one.
+
+    Raises:
+        Unreachable: there is a job, and the vendor did not answer for it; the job itself may be fine.
+        The others as of `submit`.
+    """
+    try:
+        return await _attempts(call, send, vendor, None)
+    except (VendorError, NotSent) as error:
+        if not job or (error.status is not None and error.status not in RETRIED | LOST):
+            raise
+        raise Unreachable(f"job {job}: {error}"[:ERROR_LENGTH], error.status, error.body) from error
+
+
+async def _attempts(
+    call: Call,
+    send: Callable[[], Awaitable[Response]],
+    vendor: VendorRules,
+    paid: Callable[[str], AbstractAsyncContextManager[None]] | None,
+) -> Response:
+    """``paid`` makes the claim of each attempt; None for a request that is free and so may be repeated."""
     why = "first"
     for wait in (*WAITS, None):
         asked = None
         failure: DocumentError
         try:
-            async with call.paid(why):
+            async with paid(why) if paid else nullcontext():
                 response = await send()
         except NotSent as error:
             failure, why = error, "connection refused"
+        except Unreachable as error:
+            if paid:
+                raise
+            failure = error
         else:
             judged = verdict(response, vendor)
             if judged == "fine":
                 return response
             if judged == "account":
                 raise account_failure(response, vendor)
-            failure, why = failure_of(response, vendor, lost=judged == "lost"), f"status {response.status}"
-            if judged != "again":
+            lost = judged == "lost"
+            failure, why = failure_of(response, vendor, lost=lost and bool(paid)), f"status {response.status}"
+            if judged != "again" and (paid or not lost):
                 raise failure
             asked = retry_after(response.headers, time.time())
         if wait is None:

@@ -55,6 +55,7 @@ class FakeCall:
     claimed: bool = False
     sent_in_claim: int = 0
     on_send: Callable[[Request], None] | None = None
+    refusals: list[str] = field(default_factory=list)
 
     def remaining(self) -> float:
         return self.budget - self.clock
@@ -74,6 +75,9 @@ class FakeCall:
         assert self.claimed, "a job is accepted inside its claim"
         self.jobs.append(job_id)
 
+    async def refused(self, why: str) -> None:
+        self.refusals.append(why)
+
     def billed(self, **figures: Any) -> None:
         self.bills.append(figures)
 
@@ -87,9 +91,11 @@ class FakeCall:
         json: Any = None,
         data: Mapping[str, str] | None = None,
         files: Mapping[str, tuple[str, bytes, str]] | None = None,
+        content: bytes | None = None,
         timeout: float = 120.0,
+        late: bool = False,
     ) -> Response:
-        if self.remaining() <= 0:
+        if self.remaining() <= 0 and not late:
             raise VendorTimeout("the document's time is used up")
         assert self.claimed == (method == "POST"), "what costs is sent in a claim, what is free is not"
         self.sent_in_claim += self.claimed

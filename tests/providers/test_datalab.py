@@ -18,8 +18,8 @@ from oeb_ray.errors import (
     VendorTimeout,
 )
 from oeb_ray.providers import vendors
-from oeb_ray.providers.contract import Document, Extraction, typed
-from oeb_ray.providers.datalab import Datalab, DatalabOptions
+from oeb_ray.providers.contract import Document, Extraction, VendorOptions, typed
+from oeb_ray.providers.datalab import Datalab
 from tests.providers.fakes import FakeCall, pdf, reply
 
 KEY = "dl-secret/key"
@@ -44,7 +44,7 @@ def run(call: FakeCall | None, document: Document | None = None, schema: Any = S
     mode = given.pop("mode", "balanced")
     interval = given.pop("poll_interval", 5.0)
     settings = vendors.Datalab(mode=mode, poll_interval=interval)
-    return asyncio.run(Datalab().extract(document or pdf(), schema, settings, DatalabOptions(**given), call))
+    return asyncio.run(Datalab().extract(document or pdf(), schema, settings, VendorOptions(**given), call))
 
 
 def failure(call: FakeCall, kind: type[Exception] = VendorError, **given: Any) -> Any:
@@ -254,9 +254,9 @@ def test_a_submission_without_a_job_is_a_failure(body: Any, words: str) -> None:
     assert words in str(error) and error.status == 200 and (call.jobs, len(call.requests)) == ([], 1)
 
 
-def test_a_201_is_a_failure_that_keeps_the_job() -> None:
-    call = FakeCall([reply(201, {"success": True, "request_id": "rq1"})])
-    assert failure(call).status == 201
+def test_a_201_with_a_job_is_a_job() -> None:
+    call = FakeCall([reply(201, {"success": True, "request_id": "rq1"}), complete()])
+    assert json.loads(run(call).prediction) == {"name": "x"}
     assert call.jobs == ["rq1"]
 
 

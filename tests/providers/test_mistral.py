@@ -20,8 +20,8 @@ from oeb_ray.errors import (
     VendorTimeout,
 )
 from oeb_ray.providers import vendors
-from oeb_ray.providers.contract import Document, Extraction, typed
-from oeb_ray.providers.mistral import Mistral, MistralOptions
+from oeb_ray.providers.contract import Document, Extraction, VendorOptions, typed
+from oeb_ray.providers.mistral import Mistral
 from tests.providers.fakes import FakeCall, pdf, reply
 
 KEY = "ms-secret"
@@ -42,7 +42,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(call: FakeCall | None, document: Document | None = None, **given: Any) -> Extraction:
-    options = MistralOptions(**given)
+    options = VendorOptions(**given)
     return asyncio.run(Mistral().extract(document or pdf(), SCHEMA, vendors.Mistral(), options, call))
 
 

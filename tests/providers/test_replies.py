@@ -11,7 +11,9 @@ from oeb_ray.jsontext import read_json
 from oeb_ray.providers import replies
 from oeb_ray.providers.replies import (
     answer_of,
+    count_at,
     merge_objects,
+    number_at,
     parse_object,
     prediction_bytes,
     reason,
@@ -148,6 +150,59 @@ def test_side_keys_go_where_the_schema_does_not_ask_for_them() -> None:
         ("map.one.v", "v_meta"),
     }
     assert answer["rows"][0]["tax_citations"] == ["/page/0/T/1"], "the input is not changed"
+
+
+TOTALS: dict[str, Any] = {
+    "properties": {
+        "total": {"type": ["number", "null"]},
+        "party": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        "rows": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"n": {"enum": [1, 2], "type": "integer"}}},
+        },
+        "value": {"type": "string"},
+        "any": {},
+        "map": {"type": "object", "additionalProperties": {"type": "number"}},
+        "own": {"type": "object", "properties": {"value": {"type": "number"}, "unit": {"type": "string"}}},
+    }
+}
+
+
+def test_a_value_is_taken_out_of_its_wrapper_where_the_schema_has_no_place_for_one() -> None:
+    answer: dict[str, Any] = {
+        "total": {"value": 88.5, "page_number": 1},
+        "party": {"value": {"value": "Quay Co"}, "matching_text": "Quay"},
+        "rows": {"value": [{"value": {"n": {"value": 1}}, "score": 2}], "citations": ["p1"]},
+        "value": "field",
+        "any": {"value": 1},
+        "map": {"value": 3},
+        "own": {"value": 4, "unit": "kg"},
+    }
+    plain, removed = strip_sidecars(answer, TOTALS)
+    assert plain == {
+        "total": 88.5,
+        "party": "Quay Co",
+        "rows": [{"n": 1}],
+        "value": "field",
+        "any": {"value": 1},
+        "map": {"value": 3},
+        "own": {"value": 4, "unit": "kg"},
+    }
+    assert [(item["path"], item["key"]) for item in removed] == [
+        ("total", "page_number"),
+        ("party", "matching_text"),
+        ("rows", "citations"),
+        ("rows[0]", "score"),
+    ]
+    wrapped, _ = strip_sidecars({"value": {"total": 1}, "confidence": 1}, {"properties": {"total": {"type": "number"}}})
+    assert wrapped == {"total": 1}
+
+
+def test_numbers_in_a_reply_are_numbers_or_nothing() -> None:
+    body = {"a": {"n": 2.5, "k": 3, "t": "3", "b": True, "low": -1, "inf": float("inf")}, "l": [1]}
+    paths = ("a.n", "a.k", "a.t", "a.b", "a.low", "a.inf", "a.x", "a", "l.0", "x.y")
+    assert [number_at(body, path) for path in paths] == [2.5, 3, *[None] * 8]
+    assert [count_at(body, path) for path in ("a.n", "a.k", "a.b")] == [None, 3, None]
 
 
 def test_a_circle_of_references_ends() -> None:

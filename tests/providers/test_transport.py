@@ -18,7 +18,7 @@ from oeb_ray.errors import (
     VendorTimeout,
 )
 from oeb_ray.providers.contract import Response
-from oeb_ray.providers.transport import VendorRules, backoff, key_of, poll, retry_after, server, submit
+from oeb_ray.providers.transport import VendorRules, ask, backoff, key_of, poll, retry_after, server, submit
 from tests.providers.fakes import FakeCall, reply
 
 RULES = VendorRules("acme", ("your plan has ended",), secrets=("sk-12345",))
@@ -27,6 +27,10 @@ GOOD = reply(200, {"ok": 1})
 
 def submitted(call: FakeCall, vendor: VendorRules = RULES) -> Response:
     return asyncio.run(submit(call, lambda: call.send("POST", "http://x"), vendor=vendor))
+
+
+def asked(call: FakeCall, job: str = "") -> Response:
+    return asyncio.run(ask(call, lambda: call.send("GET", "http://x"), vendor=RULES, job=job))
 
 
 def polled(call: FakeCall, interval: float = 5.0) -> Response:
@@ -71,6 +75,26 @@ def test_a_lost_answer_is_never_bought_again(status: int) -> None:
     assert len(call.requests) == 1
 
 
+@pytest.mark.parametrize("lost", [reply(429), reply(500), reply(504), NotSent("x"), Unreachable("reset")])
+def test_what_is_free_is_repeated_whatever_became_of_it(lost: Response | Exception) -> None:
+    call = FakeCall([lost, GOOD])
+    assert asked(call) is GOOD
+    assert (call.sleeps, call.claims) == ([20], [])
+    call = FakeCall([lost])
+    with pytest.raises((VendorError, NotSent, Unreachable)) as caught:
+        asked(call)
+    assert caught.value.status == getattr(lost, "status", None) and call.sleeps == [20, 60, 120]
+
+
+def test_what_is_free_and_concerns_a_job_never_makes_the_job_a_failure() -> None:
+    for lost in (reply(503, {"detail": "down"}), NotSent("refused"), Unreachable("reset")):
+        with pytest.raises(Unreachable):
+            asked(FakeCall([lost]), "j1")
+    with pytest.raises(VendorError) as caught:
+        asked(FakeCall([reply(403)]), "j1")
+    assert not isinstance(caught.value, Unreachable) and caught.value.status == 403
+
+
 @pytest.mark.parametrize("status", [301, 400, 403, 404, 408, 413, 415, 422, 501])
 def test_other_refusals_are_the_documents(status: int) -> None:
     call = FakeCall([reply(status, {"error": {"message": "Failed to parse schema", "code": 3300}})])
@@ -91,10 +115,10 @@ def test_other_refusals_are_the_documents(status: int) -> None:
     ],
 )
 def test_refusals_of_the_account_stop_it(status: int, words: str) -> None:
-    for ask in (submitted, polled):
+    for way in (submitted, polled):
         call = FakeCall([reply(status, {"detail": f"{words} (sk-12345) " + "x" * 500})])
         with pytest.raises(AccountFailure) as caught:
-            ask(call)
+            way(call)
         text = str(caught.value)
         assert words in text and "sk-12345" not in text and len(text) < 240
         assert len(call.requests) == 1
