@@ -79,6 +79,7 @@ class PaidCall:
         self._reserved: list[float | None] = [None] * len(before)
         if before and not replaces and not before[-1].is_free:  # else it counts among what is recorded
             self._reserved[-1] = pool.owe(place.job, place.run, estimate)
+        self._earlier = len(before)
         self._ours = len(before) - adopts  # the first attempt that may be noted here
         self._written = before[-1] if before else None  # the last attempt as it is stored
         self._status: int | None = None
@@ -104,7 +105,7 @@ class PaidCall:
     async def paid(self, reason: str) -> AsyncIterator[None]:
         place = self._place
         reserved = await self._pool.reserve(place.job, place.run, self._estimate)
-        if not self._until and self.attempts:  # nothing was sent by this call yet
+        if self.attempts and len(self.attempts) == self._earlier:  # the first claim of this call
             reason = f"again after: {self.attempts[-1].outcome or 'unknown outcome'}"
         attempt = new_attempt(self._doc_id, len(self.attempts) + 1, reason, place.account, place.owner.name)
         try:

@@ -30,7 +30,7 @@ def fetched(call: FakeCall, url: Any, server: str = "https://api.acme.test") -> 
 )  # fmt: skip
 def test_no_place_of_our_own_network_is_asked(url: Any) -> None:
     call = FakeCall([reply(200, [{"a": 1}])])
-    with pytest.raises((Unreadable, Unreachable), match="j1|host"):
+    with pytest.raises((Unreadable, Unreachable), match=r"j1|host"):
         fetched(call, url)
     assert call.requests == []
 
