@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
+from ..errors import RequestError
 from .base import declare
 
 
@@ -16,32 +18,42 @@ def add(commands: Any) -> None:
 
 
 def _providers(given: argparse.Namespace) -> int:
-    import dataclasses
-
-    from ..providers.contract import NoOptions
-    from ..providers.registry import ALL_PROVIDERS, OFFLINE, settings_class, settings_for
+    from ..providers.contract import LaneOptions
+    from ..providers.registry import ALL_PROVIDERS, find, resolved, settings_class
 
     if given.name is None:
         print("\n".join(ALL_PROVIDERS))
         print("any OpenRouter model id org/model, such as openai/gpt-5.6-sol")
         return 0
     kind = settings_class(given.name)
-    options = OFFLINE[given.name].Options if given.name in OFFLINE else NoOptions
     print(given.name)
-    if given.name not in OFFLINE:
-        print("this version knows its settings, and so names its runs, but cannot call it yet")
-    for title, fields in (("settings, in the name of the run", kind), ("run options, not in the name", options)):
-        rows = list(dataclasses.fields(fields))
-        if rows:
-            print(f"{title}:")
-        required = {field.name for field in rows if field.default is dataclasses.MISSING}
-        values = {} if required or fields is options else settings_for(given.name)
-        for field in rows:
-            default = "(must be given)" if field.name in required else repr(values.get(field.name, field.default))
-            more = [
-                field.metadata.get("help", ""),
-                *(["one of " + ", ".join(field.metadata["choices"])] if field.metadata.get("choices") else []),
-            ]
-            unit = f" {field.metadata['unit']}" if field.metadata.get("unit") else ""
-            print(f"  {field.name} = {default}{unit}  {'; '.join(more)}")
+    values, _ = resolved(given.name, {}, given.name)
+    _show("settings, in the name of the run", kind, values)
+    try:
+        provider: Any = find(given.name)
+    except RequestError as error:
+        print(error)
+        return 0
+    _show("run options, not in the name", provider.Options, {})
+    if provider.paid:
+        _show("limits that a job puts on the account", LaneOptions, {"in_flight": provider.cap})
+        print(f"key: {' or '.join(provider.credential)} in the environment")
     return 0
+
+
+def _show(title: str, kind: type[Any], values: Mapping[str, Any]) -> None:
+    """Prints the fields of a Settings or Options class, with ``values`` where they are not the defaults."""
+    import dataclasses
+
+    rows = dataclasses.fields(kind)
+    if rows:
+        print(f"{title}:")
+    for field in rows:
+        value = values.get(field.name, field.default)
+        default = "(must be given)" if value is dataclasses.MISSING else repr(value)
+        more = [
+            field.metadata.get("help", ""),
+            *(["one of " + ", ".join(field.metadata["choices"])] if field.metadata.get("choices") else []),
+        ]
+        unit = f" {field.metadata['unit']}" if field.metadata.get("unit") else ""
+        print(f"  {field.name} = {default}{unit}  {'; '.join(more)}")

@@ -245,12 +245,18 @@ def pointed_at(root: Any, pointer: Any) -> Any:
     return node
 
 
-def number_at(body: Any, path: str) -> float | None:
-    """The finite number, not below 0, at a path such as ``usage.credits``; None for anything else."""
+def value_at(body: Any, path: str) -> Any:
+    """What stands in nested objects at a path such as ``file.id``; None if nothing does."""
     for key in path.split("."):
         body = body.get(key) if isinstance(body, dict) else None
-    known = isinstance(body, int | float) and not isinstance(body, bool) and 0 <= body < math.inf
-    return body if known else None
+    return body
+
+
+def number_at(body: Any, path: str) -> float | None:
+    """The finite number, not below 0, at a path such as ``usage.credits``; None for anything else."""
+    found = value_at(body, path)
+    known = isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found < math.inf
+    return found if known else None
 
 
 def count_at(body: Any, path: str) -> int | None:

@@ -18,7 +18,7 @@ from ..errors import InternalError, Unreadable, VendorError
 from ..records import Doc
 from .accepts import refused_document, sent_name
 from .contract import Call, Document, Response, VendorOptions
-from .replies import body_of, recordable
+from .replies import ERROR_LENGTH, body_of, reason, recordable, value_at
 from .schema import as_it_is
 from .transport import VendorRules, ask, key_of, server, server_problems
 
@@ -65,13 +65,32 @@ class Line:
         )
 
     async def ask(self, request: Request, what: str, job: str = "") -> Any:
-        """Sends a request that costs nothing and gives the JSON of its answer. Raises Unreadable if it is none."""
+        """Sends a request that costs nothing and gives the JSON of its answer, an object or a list.
+
+        Raises Unreadable if it is none, and what `transport.ask` raises.
+        """
         response = await ask(self.call, lambda: self.send(request), vendor=self.vendor, job=job)
         body = body_of(response.body)
         if not isinstance(body, dict | list):
-            text = f"{self.vendor.name}: {what}: the reply is no JSON"
-            raise Unreadable(text, response.status, recordable(body, self.vendor.secrets))
+            raise self.unusable(what, response.status, body)
         return body
+
+    async def upload(self, request: Request, *places: str) -> str:
+        """Sends the document and gives the file's id, which stands at the first of ``places`` (as ``file.id``)."""
+        response = await ask(self.call, lambda: self.send(request), vendor=self.vendor)
+        body = body_of(response.body)
+        for place in places:
+            found = value_at(body, place)
+            if isinstance(found, str) and found:
+                return found
+        raise self.unusable("the upload's reply names no file", response.status, body)
+
+    def unusable(self, what: str, status: int, body: Any) -> Unreadable:
+        """The error for a reply that lacks what everything else needs."""
+        kept = recordable(body, self.vendor.secrets)
+        words = reason(kept) if isinstance(kept, dict) else ""
+        text = f"{self.vendor.name}: {what}: {words or 'no reason given'}"
+        return Unreadable(text[:ERROR_LENGTH], status, kept)
 
     def file(self, document: Document) -> tuple[str, bytes, str]:
         """The document as a part of a form."""

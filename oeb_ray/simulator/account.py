@@ -37,6 +37,14 @@ class Window:
         self.peak = max(self.peak, self.count(self.times[-1]))
 
 
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """What a submission holds: the name of its document, and the document's bytes in number."""
+
+    document: str
+    size: int
+
+
 @dataclass(slots=True)
 class Visit:
     """One request: when it came, whose key it bears (fingerprint only) and how many were in flight with it."""
@@ -68,6 +76,7 @@ class Job:
     found: bool
     polls: int = 0
     ended: bool = False
+    cancelled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +102,7 @@ class Account:
     dials: Dials
     journal: Journal
     jobs: dict[str, Job] = field(default_factory=dict)
+    files: dict[str, Upload] = field(default_factory=dict)  # uploaded, by the id that the client got
     requests: Counter[str] = field(default_factory=Counter)
     submissions: Counter[str] = field(default_factory=Counter)
     accepted: Counter[str] = field(default_factory=Counter)
@@ -183,6 +193,12 @@ class Account:
         if job.polls <= self.dials.poll_404_first:
             return "poll_404_first"
         dice = random.Random(f"{self.seed}/{self.vendor}/{job.document}/{job.nth}/poll {job.polls}")
+        return self._pick(POLL_FAULTS, dice.random())
+
+    def free_fault(self, what: str) -> str:
+        """What happens to the next request of this kind that costs nothing: the faults of polls."""
+        self.rolls[what] += 1
+        dice = random.Random(f"{self.seed}/{self.vendor}/{what}/{self.rolls[what]}")
         return self._pick(POLL_FAULTS, dice.random())
 
     def _pick(self, faults: tuple[str, ...], roll: float) -> str:

@@ -6,19 +6,15 @@ the request id; the key in ``X-Api-Key``. Out: ``extraction_schema_json`` as tex
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from typing import Any
 
-from starlette.datastructures import UploadFile
-from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 from starlette.routing import Route
 
 from ..jsontext import read_json
-from .account import Job
-from .vendor import MAX_BODY, BadRequest, JobVendor, Upload, check_length
-
-_MAX_FIELD = 32 << 20  # bytes of a form field
+from .account import Job, Upload
+from .uploads import read_form
+from .vendor import BadRequest, JobVendor
 
 
 class Datalab(JobVendor):
@@ -36,32 +32,17 @@ class Datalab(JobVendor):
         return request.headers.get("x-api-key", "")
 
     async def read(self, request: Request) -> Upload:
-        check_length(request)
-        if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
-            raise BadRequest(422, "file: Field required")
-        parser = MultiPartParser(
-            request.headers, _bounded(request), max_files=4, max_fields=50, max_part_size=_MAX_FIELD
-        )
-        try:
-            form = await parser.parse()
-        except MultiPartException as error:
-            raise BadRequest(400, error.message) from error
-        try:
-            file, schema = form.get("file"), form.get("page_schema")
-            if not isinstance(file, UploadFile):
-                raise BadRequest(422, "file: Field required")
-            if not isinstance(schema, str):
-                raise BadRequest(422, "page_schema: Field required")
-            data = await file.read()
-        finally:
-            await form.close()
+        form = await read_form(request)
+        schema = form.fields.get("page_schema")
+        if schema is None:
+            raise BadRequest(422, "page_schema: Field required")
         try:
             fields = read_json(schema.encode("utf-8", "surrogatepass"))
         except ValueError:
             raise BadRequest(400, "page_schema is no valid JSON") from None
         if not isinstance(fields, dict) or not isinstance(fields.get("properties"), dict):
             raise BadRequest(400, "page_schema must have properties")
-        return Upload(await self.library.document(data), len(data))
+        return Upload(await self.library.document(form.data), len(form.data))
 
     def problem(self, status: int, text: str) -> Any:
         if status == 422:
@@ -97,13 +78,3 @@ class Datalab(JobVendor):
             "extraction_schema_json": text,
             "cost_breakdown": {"final_cost_cents": cents, "list_cost_cents": cents},
         }
-
-
-async def _bounded(request: Request) -> AsyncGenerator[bytes, None]:
-    """The body in pieces. Raises BadRequest when it exceeds 300 MB."""
-    size = 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > MAX_BODY:
-            raise BadRequest(413, "The request is too large")
-        yield chunk

@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from ..jsontext import read_json
-from .account import Job
-from .vendor import BadRequest, CallVendor, Upload, read_body
+from .account import Job, Upload
+from .vendor import BadRequest, CallVendor, bearer, read_body
 
 _URL = "data:application/pdf;base64,"
 
@@ -30,8 +30,7 @@ class Mistral(CallVendor):
         return [Route("/v1/ocr", self.submit, methods=["POST"])]
 
     def key(self, request: Request) -> str:
-        scheme, _, key = request.headers.get("authorization", "").partition(" ")
-        return key.strip() if scheme.lower() == "bearer" else ""
+        return bearer(request)
 
     async def read(self, request: Request) -> Upload:
         body = await read_body(request)

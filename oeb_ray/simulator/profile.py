@@ -19,7 +19,7 @@ from ..errors import RequestError, StorageError, refused, suggestion
 from ..jsontext import read_json
 
 # Vendor and the class in the module of that name (`-` is `_` there). A vendor is added here and as one module.
-VENDORS = {"datalab": "Datalab", "mistral": "Mistral"}
+VENDORS = {"datalab": "Datalab", "mistral": "Mistral", "reducto": "Reducto"}
 
 # Rolled when a submission arrives, before its document can be known.
 ARRIVAL_FAULTS = ("drop_before_accept", "drop_after_headers")
@@ -54,13 +54,15 @@ class Dials:
     ``fail_504_job_made`` does; ``malformed`` cuts the JSON of the answer in half, ``empty`` extracts ``{}``, ``huge``
     adds ``huge_mb`` megabytes to the answer, ``never_ends`` keeps the job running.
 
-    Polls: ``poll_503`` and ``poll_drop`` shares of polls; ``poll_404_first`` first polls of each job answered 404.
+    Polls: ``poll_503`` and ``poll_drop`` shares of polls and of whatever else costs nothing, such as uploads;
+    ``poll_404_first`` first polls of each job answered 404.
 
     Account: ``key`` the only key accepted, "" any; ``credit`` dollars that can be billed, None without end; ``price``
     dollars per document; ``state_cost``: a vendor that states no cost does so all the same.
 
     Answers: ``missing`` what a document without an answer comes to, ``error`` (not billed) or ``empty``; ``bodies`` a
-    folder whose ``<document>.json`` is sent, byte for byte, in place of the whole answer.
+    folder whose ``<document>.json`` is sent, byte for byte, in place of the whole answer; ``behind_address``: a vendor
+    that does so with large extractions leaves each behind an address.
     """
 
     latency: float = 0.0
@@ -94,6 +96,7 @@ class Dials:
     state_cost: bool = False
     missing: str = "error"
     bodies: str = ""
+    behind_address: bool = False
 
     def changed(self, fields: Any, name: str) -> Dials:
         """These dials with some fields set anew. Raises RequestError that names every problem."""

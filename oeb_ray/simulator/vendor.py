@@ -11,7 +11,6 @@ import json
 import math
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from email.utils import formatdate
 from typing import Any, ClassVar
 
@@ -19,12 +18,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from .account import Account, Job, Visit
+from .account import Account, Job, Upload, Visit
 from .library import Library
 from .profile import NO_JOB_FAULTS
 from .wire import Answer, Clock, Cut, gone
 
 MAX_BODY = 300 << 20  # bytes of a request
+CREDITS = 100  # that a dollar is to vendors that state credits
 _LIMITS = {"rate", "busy", "first_429"}
 _TEXTS = {
     "rate": "Rate limit exceeded",
@@ -40,14 +40,6 @@ _STATUS = {
     "rate": 429, "busy": 429, "first_429": 429, "fail_500": 500, "fail_503": 503, "poll_503": 503,
     "fail_504_job_made": 504, "error_400": 400,
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """What a submission holds: the name of its document, and the document's bytes in number."""
-
-    document: str
-    size: int
 
 
 class BadRequest(Exception):
@@ -150,6 +142,16 @@ class Vendor(ABC):
         headers = retry_after(visit.account.dials.retry_after) if why in _LIMITS else []
         return self.answer(status, self.problem(status, text), headers=headers)
 
+    def free_fault(self, visit: Visit, what: str) -> Response | None:
+        """What the dice make of a request that costs nothing; None if nothing happens to it."""
+        fault = self.account.free_fault(what)
+        if fault == "poll_503":
+            return self._refused(visit, fault)
+        if fault == "poll_drop":
+            self.account.note(visit, None, fault)
+            return Cut()
+        return None
+
     async def _has_answer(self, document: str) -> bool:
         if await self.library.body(self.account.dials.bodies, document) is not None:
             return True
@@ -226,6 +228,25 @@ class JobVendor(Vendor):
         job.account.note(visit, status, job.fault, job)
         return self.answer(status, body, cut=job.fault == "drop_in_answer")
 
+    def cancelled(self, job: Job) -> Any:
+        """The JSON body of a poll after the job was cancelled."""
+        return self.failed(job, "cancelled")[1]
+
+    async def cancel(self, request: Request) -> Response:
+        """Ends the job in the path parameter ``job``."""
+        account = self.account
+        visit = account.arrive("cancel", self.key(request))
+        visit.job = request.path_params["job"]
+        job = account.jobs.get(visit.job)
+        if why := account.refusal(visit, self.key(request)):
+            return self._refused(visit, why)
+        account.note(visit, 200 if job else 404)
+        if job is None:
+            return self.answer(404, self.problem(404, "Request not found"))
+        job.cancelled = True
+        account.end(job)
+        return self.answer(200, self.cancelled(job))
+
     async def poll(self, request: Request) -> Response:
         """One poll of the job in the path parameter ``job``."""
         key, account = self.key(request), self.account
@@ -244,12 +265,29 @@ class JobVendor(Vendor):
         if fault == "poll_drop":
             account.note(visit, None, fault)
             return Cut()
+        if job.cancelled:
+            account.note(visit, 200)
+            return self.answer(200, self.cancelled(job))
         if time.monotonic() < job.ready:
             account.note(visit, 200)
             return self.answer(200, self.running(job))
         account.end(job)  # before the client learns of it, so that its next submission finds the slot free
         account.note(visit, self.final_status(job))
         return await self.final(job)
+
+
+def value_of(text: str) -> Any:
+    """An extraction's value; the text itself if it is no JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def bearer(request: Request) -> str:
+    """The key in ``Authorization: Bearer``, "" for none."""
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else ""
 
 
 async def read_body(request: Request) -> bytes:
