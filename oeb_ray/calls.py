@@ -118,6 +118,10 @@ class Owner:
         }
         storage.put(_heartbeat(out, self.name), pretty(here))
 
+    def end(self, out: str) -> None:
+        """Says that the owner is no more: what it left open is for others to bring to its end."""
+        storage.delete(_heartbeat(out, self.name))
+
 
 def is_alive(out: str, owner: str) -> bool:
     """Whether an owner's attempts may still be under way.

@@ -225,7 +225,7 @@ class PaidCall:
         late: bool = False,
     ) -> Response:
         await self._pool.turn()
-        if self._pool.stopped is not None:
+        if self._pool.stopped is not None and self.job_id is None:  # what is paid for is still fetched
             raise self._pool.stopped
         self._begin()
         left = self.remaining()

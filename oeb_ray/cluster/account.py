@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,9 @@ class Account:
         if self._beating is not None:
             self._beating.cancel()
         await self._client.aclose()
+        for out in self._outs:
+            with suppress(OebError):  # a heartbeat that stays is outlived
+                await asyncio.to_thread(self.owner.end, out)
 
     async def predict(self, job: str, batch: PredictBatch) -> Predicted:
         """Asks for each document of a batch in its turn; what stops the account ends the batch."""

@@ -11,6 +11,8 @@ from typing import Any
 from oeb_ray.errors import VendorTimeout
 from oeb_ray.providers.contract import Document, Response
 
+FREE = ("/upload", "/files")
+"""Where requests end that cost nothing."""
 PDF_BYTES = b"%PDF-1.4\n1 0 obj << /Type /Catalog >> endobj\n"
 
 
@@ -36,6 +38,8 @@ class Request:
     files: Mapping[str, tuple[str, bytes, str]] | None
     timeout: float
     claimed: bool
+    params: Mapping[str, str] | None = None
+    content: bytes | None = None
 
 
 @dataclass
@@ -97,9 +101,10 @@ class FakeCall:
     ) -> Response:
         if self.remaining() <= 0 and not late:
             raise VendorTimeout("the document's time is used up")
-        assert self.claimed == (method == "POST"), "what costs is sent in a claim, what is free is not"
+        costs = method == "POST" and not late and not url.endswith(FREE)
+        assert self.claimed == costs, "what costs is sent in a claim, what is free is not"
         self.sent_in_claim += self.claimed
-        request = Request(method, url, headers or {}, json, data, files, timeout, self.claimed)
+        request = Request(method, url, headers or {}, json, data, files, timeout, self.claimed, params, content)
         self.requests.append(request)
         if self.on_send:
             self.on_send(request)
