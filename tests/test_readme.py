@@ -41,6 +41,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pq.write_table(pa.Table.from_pylist(rows), folder / "jobs.parquet")
     code, out, err = oeb("benchmark", "--providers", "pdftext", "--out", str(folder / "runs"), "cluster=inline")
     assert code == 0, err
+    shutil.copytree(folder / "runs", folder / "new")
     (folder / "demo.txt").write_text(out)
     return folder
 

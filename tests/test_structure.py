@@ -22,7 +22,7 @@ LAYERS = [
     {"corpus", "tables", "ask", "grade", "config", "signals"},
     {"receipts", "summaries", "paid", "ledger", "folders", "batch", "stored"},
     {"simulator", "results"},
-    {"audit"},
+    {"audit", "compare"},
     {"plan", "cluster"},
     {"runstate"},
     {"driver"},

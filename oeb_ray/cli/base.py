@@ -8,7 +8,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import OebError, RequestError
@@ -42,6 +42,20 @@ def json_file(path: str) -> Any:
 def print_json(value: Any) -> None:
     """Prints one JSON document, which any terminal in any encoding can show."""
     print(json.dumps(value, indent=2))
+
+
+def print_columns(headings: Sequence[str], rows: Sequence[Sequence[str]], limit: int = 0) -> None:
+    """A table as plain lines that are never wrapped: texts to the left in the first column, figures to the right.
+
+    ``limit``: rows that are shown, 0 for all; then how many are left out is said.
+    """
+    shown = [[visible(cell) for cell in row] for row in (headings, *rows[: limit or None])]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    for first, *others in shown:
+        cells = [f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True)]
+        print("  ".join([f"{first:<{widths[0]}}", *cells]).rstrip())
+    if limit and len(rows) > limit:
+        print(f"and {len(rows) - limit} more; --limit 0 shows all")
 
 
 def note(text: str) -> None:
