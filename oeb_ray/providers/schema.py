@@ -245,6 +245,51 @@ class _Inliner:
         return {**(found if isinstance(found, dict) else {}), **beside}
 
 
+def collapsed(node: Any) -> dict[str, Any]:
+    """One node without unions, for vendors that take none; it asks for every field that any branch asks for.
+
+    ``allOf`` becomes one node, a union of objects an object with the properties of all, any other union its first
+    branch that is not null; keywords beside a union win. Below a node nothing is changed. What is no object is {}; a
+    list (of places in an array) is a union.
+
+    Raises:
+        DialectError: a reference stands there, which leads nowhere.
+    """
+    if isinstance(node, list):
+        node = {"anyOf": node}
+    if not isinstance(node, dict):
+        return {}
+    if "$ref" in node:
+        raise DialectError(f"the schema refers to {str(node['$ref'])[:100]!r}, which is not in it")
+    result = {key: value for key, value in node.items() if key not in ("anyOf", "oneOf", "allOf")}
+    for word in ("anyOf", "oneOf", "allOf"):
+        branches = [collapsed(branch) for branch in _list(node, word) if not _is_null(branch)]
+        objects = [branch for branch in branches if "properties" in branch]
+        parts = branches if word == "allOf" else objects or branches[:1]
+        if ("type" in node or "enum" in node) and not objects:
+            continue
+        for part in parts:
+            fields = {**_map(part, "properties"), **_map(result, "properties")}
+            result = {**part, **result, **({"properties": fields} if fields else {})}
+    return result
+
+
+def _is_null(node: Any) -> bool:
+    return isinstance(node, dict) and (
+        node.get("type") in ("null", ["null"]) or node.get("enum") == [None] or node.get("const", ...) is None
+    )
+
+
+def kind_of(node: dict[str, Any]) -> str | None:
+    """The first type of a collapsed node that is not null; else what its keywords speak of; None if nothing tells."""
+    given = node.get("type")
+    kinds = [kind for kind in (given if isinstance(given, list) else [given]) if isinstance(kind, str)]
+    kind = next((kind for kind in kinds if kind != "null"), None)
+    if kind:
+        return kind
+    return "object" if "properties" in node else "array" if "items" in node or "prefixItems" in node else None
+
+
 def check_bounds(schema: Any) -> None:
     """Refuses what no walk here and no vendor could take.
 

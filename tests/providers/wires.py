@@ -51,6 +51,7 @@ def in_a_hurry(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("oeb_ray.providers.transport.WAITS", (0.05, 0.1, 0.15))
     patch.setattr("oeb_ray.providers.transport.backoff", lambda n: 0.05 * n)
     patch.setattr("oeb_ray.providers.transport.SHORTEST_INTERVAL", 0.03)
+    patch.setattr("oeb_ray.providers.extend.POLL_SECONDS", 0.0)
 
 
 class Wire:

@@ -1,0 +1,108 @@
+"""Extend's dialect of JSON Schema: objects, arrays of objects or of bare primitives, and primitives that may be null.
+
+In: a JSON Schema. Out: one that Extend takes, and that asks for the same fields. References are put in place, unions
+become what they have in common, names that Extend does not take are told another way.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ..errors import DialectError
+from .names import Names, is_plain
+from .schema import collapsed, inlined, kind_of
+
+DEPTH = 5
+"""Levels of objects that the vendor takes."""
+NAMES = Names(is_plain, {"id": "id__"})
+PRIMITIVES = ("string", "number", "integer", "boolean")
+
+
+def extend_dialect(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema in Extend's dialect.
+
+    A primitive of several types keeps the first; choices are texts, and those that are numbers go to the description.
+
+    Raises:
+        DialectError: the root is no object, or the schema is nested too deeply or cannot be inlined.
+    """
+    root = collapsed(inlined(schema, DEPTH))
+    if kind_of(root) != "object":
+        raise DialectError("extend needs a schema whose root is an object")
+    return _node(root)
+
+
+def _node(node: dict[str, Any]) -> dict[str, Any]:
+    """A node of any kind where a property stands."""
+    kind = kind_of(node)
+    result: dict[str, Any] = {}
+    if kind == "object":
+        result = _object(node)
+    elif kind == "array":
+        result = {"type": "array", "items": _item(node)}
+    elif "enum" in node or kind in PRIMITIVES:
+        result = _primitive(node, kind)
+    else:
+        result = {"type": ["string", "null"]}
+    description = result.pop("description", "") or node.get("description")
+    return result | ({"description": description} if isinstance(description, str) and description else {})
+
+
+def _object(node: dict[str, Any]) -> dict[str, Any]:
+    result: dict[str, Any] = {"type": "object"}
+    properties = node.get("properties")
+    if isinstance(properties, dict):
+        result["properties"] = {NAMES.told(name): _node(collapsed(below)) for name, below in properties.items()}
+    required = node.get("required")
+    if isinstance(required, list) and required:
+        result["required"] = [NAMES.told(name) for name in required if isinstance(name, str)]
+    return result
+
+
+def _item(node: dict[str, Any]) -> dict[str, Any]:
+    """What stands in an array: an object, an array, or a primitive and nothing else about it."""
+    item = collapsed(node.get("items", node.get("prefixItems")))
+    kind = kind_of(item)
+    if kind == "object":
+        return _object(item)
+    if kind == "array":
+        return {"type": "array", "items": _item(item)}
+    return {"type": kind if kind in PRIMITIVES else _kind_of_choices(_choices(item)) or "string"}
+
+
+def _primitive(node: dict[str, Any], kind: str | None) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    choices = _choices(node)
+    typed = kind if kind in PRIMITIVES else None
+    if typed:
+        result["type"] = [typed, "null"]
+    if not choices:
+        return result or {"type": ["string", "null"]}
+    common = _kind_of_choices(choices)
+    if common == "string" or (common is None and typed in (None, "string")):
+        words = [choice if isinstance(choice, str) else json.dumps(choice) for choice in choices]
+        result["enum"] = [*dict.fromkeys(words), None]
+        return result
+    words = [json.dumps(choice) for choice in choices]
+    given = node.get("description")
+    given = given if isinstance(given, str) else ""
+    result["type"] = [typed or common or "string", "null"]
+    result["description"] = f"{given} One of: {', '.join(words)}.".strip()
+    return result
+
+
+def _choices(node: dict[str, Any]) -> list[Any]:
+    """The values of ``enum`` that are texts, numbers or booleans."""
+    given = node.get("enum")
+    return [value for value in given if isinstance(value, str | int | float)] if isinstance(given, list) else []
+
+
+def _kind_of_choices(choices: list[Any]) -> str | None:
+    """The one primitive that all choices are; None if there is none."""
+    for kind, types in (("string", str), ("boolean", bool), ("integer", int), ("number", int | float)):
+        if choices and all(
+            isinstance(choice, types) and isinstance(choice, bool) == (kind == "boolean") for choice in choices
+        ):
+            return kind
+    return None
