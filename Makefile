@@ -10,7 +10,7 @@ define install
 	$(BIN)/uv pip check --python $(BIN)/python --quiet
 endef
 
-.PHONY: demo test chaos clean
+.PHONY: demo test chaos bench-pools clean
 
 .venv/demo: pyproject.toml
 	$(call install,.)
@@ -27,7 +27,10 @@ test: .venv/test
 	$(BIN)/python -m pytest -q $(ARGS)
 
 chaos: .venv/test
-	OEB_CHAOS_ROUNDS=10 $(BIN)/python -m pytest -q -m chaos tests --timeout 1200 $(ARGS)
+	OEB_CHAOS_ROUNDS=50 $(BIN)/python -m pytest -q -m chaos tests --timeout 1200 $(ARGS)
+
+bench-pools: .venv/test
+	$(BIN)/python -m tests.bench.pools
 
 clean:
 	rm -rf .venv runs

@@ -20,6 +20,7 @@ from .records import FileStamp
 
 T = TypeVar("T")
 CONFLICTS = frozenset({"PreconditionFailed", "ConditionalRequestConflict"})
+RENEWAL_SECONDS = 1.0  # between looks for new keys, while there are only expired ones
 EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
 
 
@@ -136,6 +137,7 @@ class Remote:
         self.protocol = protocol
         self._fs = self._opened()
         self._renewing = threading.Lock()
+        self._renewed = float("-inf")
 
     def _opened(self, **options: Any) -> Any:
         import fsspec
@@ -152,9 +154,12 @@ class Remote:
         except Exception as error:
             if _code(error) not in EXPIRED:
                 raise
-        with self._renewing:
-            if self._fs is fs:
-                self._fs = self._opened(skip_instance_cache=True)
+            with self._renewing:
+                if self._fs is fs:
+                    if time.monotonic() - self._renewed < RENEWAL_SECONDS:
+                        raise
+                    self._renewed = time.monotonic()
+                    self._fs = self._opened(skip_instance_cache=True)
         return work(self._fs)
 
     def read(self, path: str) -> bytes:

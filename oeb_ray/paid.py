@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import httpx
 
 from . import layout, storage
 from .calls import ANSWERED, NOT_MADE, REFUSED, Attempt, Owner, claim, new_attempt, note
-from .errors import NotSent, OebError, Unreachable, VendorTimeout
+from .errors import NotSent, OebError, StorageError, Unreachable, VendorTimeout
 from .pool import Pool
 from .providers.contract import Response
 from .providers.transport import LOST, retry_after
 
+P = ParamSpec("P")
+T = TypeVar("T")
 LARGEST_ANSWER = 256 * 2**20
 """Bytes of one answer that are read; a longer one is refused."""
 TOO_MANY = 429
+PATIENCE_SECONDS, AGAIN_SECONDS = 120.0, 0.5
 THROTTLING = frozenset({TOO_MANY, 503})
 NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol, httpx.InvalidURL)
 
@@ -32,6 +35,22 @@ NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx
 def http_client() -> httpx.AsyncClient:
     """The client of one account: no proxies or credentials of the environment, no redirects, no retries of its own."""
     return httpx.AsyncClient(trust_env=False, limits=httpx.Limits(max_connections=None))
+
+
+async def patiently(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Stores in a thread what money was spent on; while the storage does not take it, again and again for a while.
+
+    Raises:
+        StorageError: it has not for `PATIENCE_SECONDS`.
+    """
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return await asyncio.to_thread(work, *args, **kwargs)
+        except StorageError:
+            if time.monotonic() >= until:
+                raise
+        await asyncio.sleep(AGAIN_SECONDS)
 
 
 class Taken(OebError):
@@ -206,7 +225,7 @@ class PaidCall:
         """Stores the last attempt if it is ours and has changed."""
         if len(self.attempts) > self._ours and self.attempts[-1] != self._written:
             self._written = self.attempts[-1]
-            await asyncio.to_thread(note, self._place.out, self._place.run, self._written)
+            await patiently(note, self._place.out, self._place.run, self._written)
 
     # --- requests -------------------------------------------------------------------------------------------------
 

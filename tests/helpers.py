@@ -34,6 +34,7 @@ SCHEMA: dict[str, Any] = {
     },
 }
 SYSTEMS = ("good", "bad")
+ROUNDS = int(os.environ.get("OEB_CHAOS_ROUNDS", "2"))  # of chaos; more than two in `make chaos`
 KEY = "canary-4711"  # of every simulated vendor; it must be found nowhere
 DERIVED = ("scores.jsonl", "summary.json")
 

@@ -143,6 +143,47 @@ def test_refusals_that_cost_nothing_are_tried_again_each_under_its_own_claim(set
     assert sum(receipt.usd or 0 for receipt in receipts) == pytest.approx(0.36)
 
 
+def test_a_wish_to_wait_holds_for_the_whole_account(setting: Any) -> None:
+    """BR-40"""
+    work = setting("mistral", first_429=1, retry_after="1", latency=0.2)
+    receipts = [receipt for ended in work.ask() for receipt in ended.receipts]
+    assert [receipt.error for receipt in receipts] == [None] * 12
+    log = work.simulator.log()
+    refused = [line["mono"] for line in log if line["status"] == 429]
+    assert refused
+    hasty = [line["mono"] - at for at in refused for line in log if at + 0.2 < line["mono"] < at + 0.95]
+    assert not hasty
+
+
+def test_what_never_arrived_is_sent_again(setting: Any) -> None:
+    """BR-44: a refused connection is the only loss that is tried again unasked."""
+    work = setting("datalab")
+    work.simulator.refuse(0.5)
+    receipts = [receipt for ended in work.ask() for receipt in ended.receipts]
+    assert [receipt.error for receipt in receipts] == [None] * 12
+    assert set(work.submissions().values()) == {1}
+    attempts = [attempt for position in range(12) for attempt in work.record(position)["attempts"]]
+    assert any(attempt["outcome"].startswith("NotSent") for attempt in attempts)
+
+
+@pytest.mark.parametrize("vendor", ["datalab", "mistral"])
+@pytest.mark.parametrize("fault", ["drop_before_accept", "drop_after_headers"])
+def test_a_connection_that_breaks_while_sending_is_not_tried_again(setting: Any, vendor: str, fault: str) -> None:
+    """BR-44"""
+    work = setting(vendor, **{fault: 1.0})
+    receipts = [receipt for ended in work.ask() for receipt in ended.receipts]
+    assert {receipt.error_type for receipt in receipts} == {"Unreachable"}
+    assert work.simulator.stats()[vendor]["kinds"] == {"submit": 12}
+
+
+def test_no_answer_until_the_time_is_up_is_one_submission(setting: Any) -> None:
+    """BR-44"""
+    work = setting("mistral", {"timeout_s": 1.0}, no_answer=1.0)
+    receipts = [receipt for ended in work.ask(cap=12) for receipt in ended.receipts]
+    assert {receipt.error_type for receipt in receipts} == {"VendorTimeout"}
+    assert set(work.submissions().values()) == {1}
+
+
 def test_a_bad_key_stops_the_account_before_a_second_document_is_sent(setting: Any) -> None:
     work = setting("datalab", key="another")
     ended = work.ask()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -16,12 +15,12 @@ import pytest
 from oeb_ray import storage
 from oeb_ray.simulator import Profile, Simulator
 from oeb_ray.simulator.history import Limits, faults
-from tests.helpers import KEY, SmallCorpus, contents, make_pdf_corpus, start_oeb
+from tests.helpers import KEY, ROUNDS, SmallCorpus, contents, make_pdf_corpus, start_oeb
 from tests.nodes import Nodes
 
-ROUNDS = int(os.environ.get("OEB_CHAOS_ROUNDS", "2"))
 DOCUMENTS = 300
 VENDORS = ("datalab", "mistral")
+VICTIMS = ("driver alone", "pool", "worker", "raylet", "driver", "driver and its Ray")
 LIMITS = {"datalab": Limits(10), "mistral": Limits(5)}
 QUIET = {"latency": 0.02, "latency_spread": 0.0, "price": 0.03, "state_cost": True}
 FAULTS = {"drop_in_answer": 0.01, "poll_drop": 0.01, "poll_503": 0.01} | (
@@ -83,33 +82,38 @@ class Round:
 
     @property
     def victim(self) -> str:
-        return ("driver alone", "pool", "worker", "raylet", "driver")[self.seed % 5]
+        return VICTIMS[self.seed % len(VICTIMS)]
 
     @property
     def on_s3(self) -> bool:
-        return (self.seed + self.seed // 5) % 2 == 1
+        return (self.seed + self.seed // len(VICTIMS)) % 2 == 1
 
     @property
-    def on_ray(self) -> bool:
-        return self.victim != "driver alone"
+    def on_nodes(self) -> bool:
+        return self.victim in ("pool", "worker", "raylet", "driver")
+
+    @property
+    def kills(self) -> int:
+        return 1 if ROUNDS <= 2 else self.dice.randrange(1, 4)
 
 
-def disturb(this: Round, driver: subprocess.Popen[str], simulator: Simulator, nodes: Nodes | None) -> None:
-    """Waits until so many documents are bought, and kills."""
-    before = this.dice.randrange(20, 2 * DOCUMENTS - 100)
+def disturb(this: Round, driver: subprocess.Popen[str], simulator: Simulator, nodes: Nodes | None) -> bool:
+    """Waits until some documents more are bought, and kills; False if the job ended before."""
+    before = bought(simulator) + this.dice.randrange(20, (2 * DOCUMENTS - 100) // this.kills)
     while driver.poll() is None and bought(simulator) < before:
         time.sleep(0.02)
-    assert driver.poll() is None, driver.communicate()[1]
+    if driver.poll() is not None:
+        return False
     if this.victim.startswith("driver"):
         driver.send_signal(signal.SIGKILL)
         driver.communicate()
-    elif this.victim == "raylet":
-        assert nodes is not None
+        return True
+    assert nodes is not None
+    if this.victim == "raylet":
         nodes.kill_raylet()
-    else:
-        assert nodes is not None
-        title = {"pool": "ray::PoolActor", "worker": "ray::do_"}[this.victim]
-        assert nodes.kill(title, alive=lambda: driver.poll() is None), "the job ended before there was one to kill"
+        return True
+    title = {"pool": "ray::PoolActor", "worker": "ray::do_"}[this.victim]
+    return nodes.kill(title, alive=lambda: driver.poll() is None)
 
 
 @pytest.mark.chaos
@@ -120,16 +124,21 @@ def disturb(this: Round, driver: subprocess.Popen[str], simulator: Simulator, no
 def test_any_kill_buys_nothing_twice(seed, corpus, simulator, undisturbed, tmp_path, request) -> None:
     this = Round(seed)
     out = f"{request.getfixturevalue('s3')}/{tmp_path.name}" if this.on_s3 else str(tmp_path / "out")
-    nodes: Nodes | None = request.getfixturevalue("nodes") if this.on_ray else None
-    place = ["cluster=inline"] if nodes is None else ["cluster=existing", f"cluster.address='{nodes.address}'"]
+    nodes: Nodes | None = request.getfixturevalue("nodes") if this.on_nodes else None
+    place = ["cluster=local", "cluster.cpus=1"] if this.victim == "driver and its Ray" else ["cluster=inline"]
+    if nodes is not None:
+        place = ["cluster=existing", f"cluster.address='{nodes.address}'"]
     words = words_of(corpus, simulator, out, *place)
     simulator.reset()
     set_dials(simulator, LOUD)
     driver = start_oeb("benchmark", *words)
-    disturb(this, driver, simulator, nodes)
-    if this.victim.startswith("driver"):
-        driver = start_oeb("benchmark", *words)
+    killed = 0
+    for _ in range(this.kills):
+        killed += disturb(this, driver, simulator, nodes)
+        if driver.poll() is not None and killed and this.victim.startswith("driver"):
+            driver = start_oeb("benchmark", *words)
     ended(driver)
+    assert killed, "the job ended before there was one to kill"
     assert not faults(simulator.log(), [out], LIMITS), this
     named = records_of(out, "Unreachable")
     first = {vendor: dict(simulator.stats()[vendor]["accepted"]) for vendor in VENDORS}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,11 +18,13 @@ import pytest
 from oeb_ray import run
 from oeb_ray.cluster.inline import InlineCluster
 from oeb_ray.config import composed, read_job
-from oeb_ray.errors import AccountFailure, LimitReached, MissingCredential
+from oeb_ray.errors import AccountFailure, LimitReached, MissingCredential, StorageError
 from oeb_ray.simulator import Profile, Simulator
-from tests.helpers import KEY, Silent, SmallCorpus, contents, make_pdf_corpus, start_oeb
+from oeb_ray.simulator.history import Limits, faults
+from tests.conftest import ACCESS_KEY, SECRET_KEY
+from tests.helpers import KEY, Silent, SmallCorpus, contents, make_pdf_corpus, oeb, start_oeb
+from tests.proxies import S3Proxy, endpoint
 
-ROUNDS = int(os.environ.get("OEB_CHAOS_ROUNDS", "1"))
 VENDORS = ("datalab", "mistral")
 
 
@@ -42,11 +47,13 @@ def simulator(corpus: SmallCorpus, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         yield opened
 
 
-def words_of(corpus: SmallCorpus, simulator: Simulator, out: Path, *more: str) -> list[str]:
+def words_of(
+    corpus: SmallCorpus, simulator: Simulator, out: Path, *more: str, vendors: tuple[str, ...] = VENDORS
+) -> list[str]:
+    addresses = [f"providers.{vendor}.address='{simulator.url}/{vendor}'" for vendor in vendors]
     return [
-        "corpus=manifest", f"corpus.manifest='{corpus.manifest}'", "provider=[datalab,mistral]",
-        f"providers.datalab.address='{simulator.url}/datalab'", "providers.datalab.poll_interval=0.1",
-        f"providers.mistral.address='{simulator.url}/mistral'", f"storage.root='{out}'", "cluster=inline", *more,
+        "corpus=manifest", f"corpus.manifest='{corpus.manifest}'", f"provider=[{','.join(vendors)}]", *addresses,
+        "providers.datalab.poll_interval=0.1", f"storage.root='{out}'", "cluster=inline", *more,
     ]  # fmt: skip
 
 
@@ -137,40 +144,49 @@ def test_a_missing_key_is_said_before_any_call(corpus, simulator, tmp_path, monk
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.chaos
-@pytest.mark.parametrize("seed", range(ROUNDS))
-@pytest.mark.parametrize("cluster", ["inline", "local"] if ROUNDS > 1 else ["inline"])  # on Ray in `make chaos`
-def test_killed_drivers_buy_nothing_twice(corpus, simulator, tmp_path, cluster, seed) -> None:
-    """What was in flight is polled by its job id, or named as unknown; one retry makes the tables whole."""
-    words = words_of(corpus, simulator, tmp_path / "out", f"cluster={cluster}")
-    words += ["cluster.cpus=1"] if cluster == "local" else []
-    for vendor in VENDORS:
-        simulator.dials(vendor, latency=1.0)
-    for number in range(1 if ROUNDS == 1 else 2):
-        driver = start_oeb("benchmark", *words)
-        asked = sum(sum(submissions(simulator, vendor).values()) for vendor in VENDORS)
-        while driver.poll() is None and sum(sum(submissions(simulator, v).values()) for v in VENDORS) < asked + 3:
-            time.sleep(0.05)
-        time.sleep(0.3 + 0.4 * ((seed + number) % 3))
-        driver.send_signal(signal.SIGKILL)
-        driver.communicate()
-        if cluster == "local":
-            time.sleep(6)  # until Ray's own processes have noticed
-    for vendor in VENDORS:
-        simulator.dials(vendor, latency=0.1)
+def buying(words: list[str], simulator: Simulator, sent: signal.Signals) -> tuple[Any, int]:
+    """A driver that gets a signal while it buys, and how many documents were bought by then."""
     driver = start_oeb("benchmark", *words)
-    _, err = driver.communicate(timeout=110)
-    assert driver.returncode == 0, err
-    for vendor in VENDORS:
-        assert set(submissions(simulator, vendor).values()) == {1}, vendor
-    unknown = [path for path in (tmp_path / "out").glob("*/records/*.json") if '"Unreachable"' in path.read_text()]
-    driver = start_oeb("benchmark", *words, "--retry-failed")
-    _, err = driver.communicate(timeout=110)
-    assert driver.returncode == 0, err
-    bought = sum(sum(submissions(simulator, vendor).values()) for vendor in VENDORS)
-    assert 40 <= bought <= 40 + len(unknown), "what was unknown may never have arrived; all else is bought once"
-    job(words_of(corpus, simulator, tmp_path / "whole"))
-    assert contents(str(tmp_path / "out")) == contents(str(tmp_path / "whole"))
+    while driver.poll() is None and sum(submissions(simulator, "datalab").values()) < 4:
+        time.sleep(0.02)
+    driver.send_signal(sent)
+    return driver, sum(simulator.stats()["datalab"]["accepted"].values())
+
+
+@pytest.mark.parametrize(
+    ("sent", "code", "cluster"),
+    [
+        (signal.SIGTERM, 143, "inline"),
+        (signal.SIGHUP, 129, "inline"),
+        pytest.param(signal.SIGINT, 130, "local", marks=pytest.mark.ray),
+    ],
+)
+def test_an_interrupt_records_what_is_in_flight_and_sends_nothing_more(
+    corpus, simulator, tmp_path, sent, code, cluster
+) -> None:
+    """BR-53"""
+    simulator.dials("datalab", latency=1.5)
+    words = words_of(corpus, simulator, tmp_path / "out", f"cluster={cluster}", vendors=("datalab",))
+    driver, bought = buying(words, simulator, sent)
+    _, err = driver.communicate(timeout=60)
+    assert driver.returncode == code, err
+    assert err.rstrip().endswith("the same command goes on where this ended") and "Traceback" not in err
+    accepted = sum(simulator.stats()["datalab"]["accepted"].values())
+    assert bought <= accepted <= min(bought + 10, 19), "what had its place already may still be sent"
+    assert len(list((tmp_path / "out").glob("*/records/*"))) == accepted
+    assert not faults(simulator.log(), [str(tmp_path / "out")], {"datalab": Limits(10)})
+
+
+def test_a_second_interrupt_ends_at_once_and_the_job_is_polled_later(corpus, simulator, tmp_path) -> None:
+    """BR-53"""
+    simulator.dials("datalab", latency=20.0)
+    words = words_of(corpus, simulator, tmp_path / "out", "limit=6", vendors=("datalab",))
+    driver, _ = buying(words, simulator, signal.SIGINT)
+    time.sleep(0.5)
+    driver.send_signal(signal.SIGINT)
+    driver.communicate(timeout=10)
+    assert driver.returncode == 130
+    assert not list((tmp_path / "out").glob("*/records/*"))
 
 
 @pytest.mark.ray
@@ -188,3 +204,65 @@ def test_ray_gives_the_same_bytes_and_keeps_the_cap(corpus, simulator, tmp_path)
     simulator.reset()
     job(words_of(corpus, simulator, tmp_path / "inline"))
     assert contents(str(tmp_path / "ray")) == contents(str(tmp_path / "inline"))
+
+
+@pytest.mark.s3
+def test_keys_of_the_storage_that_expire_in_the_middle_lose_nothing(
+    corpus, simulator, s3, tmp_path, monkeypatch
+) -> None:
+    """What was bought waits for the storage; what was not is asked for by the next job."""
+    file, key = tmp_path / "credentials", "[default]\naws_access_key_id = {}\naws_secret_access_key = {}\n"
+    file.write_text(key.format(ACCESS_KEY, SECRET_KEY))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    proxy = S3Proxy(os.environ["AWS_ENDPOINT_URL"])
+    expired = threading.Event()
+    proxy.rule = lambda request: "ExpiredToken" if expired.is_set() else ""
+    for vendor in VENDORS:
+        simulator.dials(vendor, latency=0.5)
+    words = words_of(corpus, simulator, Path("OUT"), "limit=10")
+    words = [word.replace("'OUT'", f"{s3}/{tmp_path.name}") for word in words]
+
+    def expire() -> None:
+        while sum(sum(submissions(simulator, vendor).values()) for vendor in VENDORS) < 6:
+            time.sleep(0.02)
+        expired.set()
+        time.sleep(2)
+        expired.clear()
+
+    watching = threading.Thread(target=expire)
+    with endpoint(proxy.url):
+        watching.start()
+        with contextlib.suppress(StorageError):
+            job(words)
+        watching.join()
+        assert proxy.seen["ExpiredToken"]
+        outcome = job(words)
+    proxy.close()
+    assert [summary["accuracy"] for summary in outcome.summaries.values()] == [1.0, 1.0], "none is lost or unknown"
+    assert all(set(submissions(simulator, vendor).values()) == {1} for vendor in VENDORS)
+    limits = {"datalab": Limits(10), "mistral": Limits(5)}
+    assert not faults(simulator.log(), [f"{s3}/{tmp_path.name}"], limits)
+
+
+def test_the_ledger_tells_what_was_paid_and_what_was_paid_again(corpus, simulator, tmp_path) -> None:
+    simulator.dials("mistral", drop_in_answer=1.0)
+    words = words_of(corpus, simulator, tmp_path / "out", "limit=5")
+    job(words)
+    simulator.dials("mistral", drop_in_answer=0.0)
+    job([*words, "retry_failed=transient"])
+    code, out, err = oeb("ledger", str(tmp_path / "out"))
+    assert code == 0 and not err
+    lines = out.splitlines()
+    assert lines[0].split() == ["account", "attempts", "free", "unpriced", "usd", "credits"]
+    (paid,) = (line.split()[1:] for line in lines if line.startswith("mistral@"))
+    assert paid == ["10", "0", "5", "0.1500", "-"], "five answers were lost, and nobody knows their price"
+    assert "asked more than once where an earlier attempt may have been billed: 5 documents" in lines
+    assert sum("again after: Unreachable" in line for line in lines) == 6, "the reason's total, and a line for each"
+    code, out, _ = oeb("ledger", str(tmp_path / "out"), "--by", "run")
+    assert code == 0 and len(out.split("\n\n")) == 2 and KEY not in out
+    code, out, _ = oeb("ledger", str(tmp_path / "out"), "--json")
+    assert len([json.loads(line) for line in out.splitlines()]) == 15
+    code, _, err = oeb("ledger", str(tmp_path / "none"))
+    assert code == 2 and "there is no such folder" in err

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from oeb_ray.pool import SILENCE_SECONDS
 from oeb_ray.simulator import Profile, Simulator
 from oeb_ray.simulator.history import Limits, faults
 from tests.conftest import free_ports
-from tests.helpers import KEY, SmallCorpus, contents, make_pdf_corpus, start_oeb
+from tests.helpers import KEY, ROUNDS, SmallCorpus, contents, make_pdf_corpus, start_oeb
 from tests.nodes import Nodes
 
 HOST = "127.0.0.4"
@@ -68,6 +69,24 @@ def test_jobs_with_one_key_share_its_limits(corpus, simulator, nodes: Nodes, tmp
     assert stats["peak_in_flight"] <= 8
     one, two = (contents(str(tmp_path / name)) for name in ("one", "two"))
     assert one == two
+
+
+@pytest.mark.ray
+@pytest.mark.s3
+@pytest.mark.skipif(ROUNDS <= 2, reason="waits for 25 s; make chaos runs it")
+@pytest.mark.chaos
+def test_nothing_is_sent_for_a_driver_that_is_dead(corpus, simulator, nodes: Nodes, tmp_path) -> None:
+    simulator.dials("datalab", latency=2.0)
+    place = ["cluster=existing", f"cluster.address='{nodes.address}'", "providers.datalab.in_flight=10"]
+    driver = start_oeb("benchmark", *words_of(corpus, simulator, tmp_path / "out", *place))
+    while driver.poll() is None and sum(simulator.stats()["datalab"]["submissions"].values()) < 10:
+        time.sleep(0.02)
+    driver.kill()
+    driver.communicate()
+    time.sleep(SILENCE_SECONDS + 1)
+    sent = sum(simulator.stats()["datalab"]["submissions"].values())
+    time.sleep(8)
+    assert sum(simulator.stats()["datalab"]["submissions"].values()) == sent <= 30 < 60
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ earlier attempt means is decided here before anything is sent.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
@@ -17,8 +16,8 @@ from typing import Any
 from ..ask import Outcome, failed, predict, with_attempts
 from ..calls import HEARTBEAT_SECONDS, Attempt, Owner, attempts_of, is_alive
 from ..digests import digest
-from ..errors import AccountFailure, LimitReached, OebError, StorageError, Unreachable, Unreadable, VendorError
-from ..paid import PaidCall, Place, Taken, http_client
+from ..errors import AccountFailure, LimitReached, OebError, Unreachable, Unreadable, VendorError
+from ..paid import PaidCall, Place, Taken, http_client, patiently
 from ..pool import JobGone, Pool
 from ..receipts import read_receipt
 from ..records import Doc, PredictBatch, Receipt
@@ -26,7 +25,6 @@ from . import work
 from .contract import Predicted
 
 PING_SECONDS = 5.0  # between a job's signs of life at its pools
-PATIENCE_SECONDS = 120.0  # with a storage that does not take an answer which is paid for
 WATCHING_SECONDS = 0.5  # between looks at a document that another job is asking for
 
 
@@ -127,20 +125,9 @@ class Account:
         error = outcome.record["error"]
         call.conclude(f"recorded as {error['type']}" if error else "recorded")
         outcome = with_attempts(outcome, call.attempts, call.job_id)
-        receipt = await self._store(batch, outcome)
+        receipt = await patiently(work.store, batch.out, run, outcome, replace=batch.again)
         await call.close()
         return receipt
-
-    async def _store(self, batch: PredictBatch, outcome: Outcome) -> Receipt:
-        """Records what was paid for; while the storage does not take it, it is kept and the slot with it."""
-        until = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            try:
-                return await asyncio.to_thread(work.store, batch.out, batch.run, outcome, replace=batch.again)
-            except StorageError:
-                if time.monotonic() >= until:
-                    raise
-            await asyncio.sleep(WATCHING_SECONDS)
 
     def _call(self, job: str, batch: PredictBatch, doc: Doc, attempts: list[Attempt], *, adopts: bool) -> PaidCall:
         options = batch.run.options
