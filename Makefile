@@ -21,7 +21,7 @@ endef
 	touch $@ .venv/demo
 
 demo: .venv/demo
-	$(BIN)/oeb benchmark --providers pdftext --out runs
+	$(BIN)/oeb benchmark --providers pdftext --out runs corpus=sample
 
 test: .venv/test
 	$(BIN)/python -m pytest -q $(ARGS)

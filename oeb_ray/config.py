@@ -28,11 +28,16 @@ GROUPS = ("provider", "corpus", "storage", "cluster", "scorer", "experiment")
 
 @dataclass(frozen=True)
 class Job:
-    """What was asked for. ``providers``: per provider what its config says; ``timeout``: seconds per document."""
+    """What was asked for.
+
+    ``providers``: per provider what its config says; ``repo``: a dataset of the hub, else ``manifest`` is the corpus;
+    ``timeout``: seconds per document.
+    """
 
     providers: Mapping[str, Mapping[str, Any]]
     out: str
     corpus_name: str | None
+    repo: str | None
     manifest: str
     data_root: str | None
     suites: list[str] | None
@@ -96,7 +101,7 @@ def _hydra_message(error: Exception, overrides: Sequence[str]) -> str:
 # What a job's config holds, by dotted key; what lies below providers is the providers' own.
 _KEYS = (
     "suites only limit timeout verdicts rescore score_only retry_failed predict_stale storage.root corpus.name "
-    "corpus.manifest corpus.data_root cluster.kind cluster.cpus cluster.address scorer.name providers"
+    "corpus.repo corpus.manifest corpus.data_root cluster.kind cluster.cpus cluster.address scorer.name providers"
 ).split()
 
 
@@ -112,18 +117,21 @@ def read_job(config: DictConfig, values: Mapping[str, Any] | None = None) -> Job
         _put(plain, key, value, problems)
     read = _Reader(plain, problems)
     read.only_known(_KEYS)
-    manifest = read.text_or_none("corpus.manifest")
-    if manifest is None and not problems:
+    manifest, repo = read.text_or_none("corpus.manifest"), read.text_or_none("corpus.repo")
+    if manifest is not None and repo is not None:
+        problems.append(f"corpus.manifest={manifest!r} and corpus.repo={repo!r}: give one of them")
+    if manifest is None and repo is None and not problems:
         if read.text_or_none("corpus.name") == "sample":
             manifest = sample_manifest()
         else:
-            problems.append("corpus.manifest: give the path or URL of a manifest, or corpus=sample")
+            problems.append("corpus.manifest: give the path or URL of a manifest, or corpus=hub, or corpus=sample")
     if read.text_or_none("scorer.name") != "field_matching":
         problems.append("scorer.name: known: field_matching")
     job = Job(
         providers=read.providers(),
         out=read.one("storage.root", str, "a path or URL"),
         corpus_name=read.text_or_none("corpus.name"),
+        repo=repo,
         manifest=manifest or "",
         data_root=read.text_or_none("corpus.data_root"),
         suites=read.texts("suites"),

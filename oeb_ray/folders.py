@@ -14,6 +14,8 @@ from .errors import RequestError, refused
 from .jsontext import pretty, read_json
 from .records import Run
 
+COMMIT = "corpus_commit"  # in settings.json: for people; what has changed since is seen by the digests
+
 
 def claim_folders(out: str, corpus: Corpus, runs: Sequence[Run]) -> None:
     """Writes corpus.json and each Run's settings.json, where nobody has yet.
@@ -41,18 +43,23 @@ def other_work(out: str, problems: list[str]) -> RequestError:
 
 
 def corpus_file(corpus: Corpus) -> dict[str, str]:
-    """What stands in corpus.json of an output: the one corpus that its runs are of."""
-    return {"corpus": corpus.identity}
+    """What stands in corpus.json of an output: the one corpus that its runs are of, and its version at first."""
+    return {"corpus": corpus.identity} | ({"commit": corpus.commit} if corpus.commit else {})
 
 
-def check_corpus(out: str, corpus: Corpus, problems: list[str]) -> None:
-    """An output holds runs of one corpus only."""
+def check_corpus(out: str, corpus: Corpus, problems: list[str]) -> str | None:
+    """An output holds runs of one corpus only. Returns a warning where that has another version now."""
     try:
         found = read_json(storage.read(storage.join(out, "corpus.json")))
     except (FileNotFoundError, ValueError):
-        return
-    if found != corpus_file(corpus):
+        return None
+    if not isinstance(found, dict) or found.get("corpus") != corpus.identity:
         problems.append(f"{out} is of corpus {found}, this job of {corpus_file(corpus)}; choose another output")
+        return None
+    before = found.get("commit")
+    if before == corpus.commit or not (before and corpus.commit):
+        return None
+    return f"{corpus.identity} is at commit {corpus.commit} now and was at {before} when {out} was begun"
 
 
 def settings_file(run: Run, corpus: Corpus) -> dict[str, Any]:
@@ -63,6 +70,7 @@ def settings_file(run: Run, corpus: Corpus) -> dict[str, Any]:
         "settings": run.settings,
         **run.options,
         "corpus": corpus.identity,
+        **({COMMIT: corpus.commit} if corpus.commit else {}),
     }
 
 
@@ -80,7 +88,7 @@ def check_settings(out: str, run: Run, corpus: Corpus, problems: list[str]) -> b
         problems.append(f"{address} holds no settings; restore it or choose another output")
         return False
     for key, value in settings_file(run, corpus).items():
-        if found.get(key) != value:
+        if found.get(key) != value and key != COMMIT:
             problems.append(
                 f"{run.name}: its settings.json says {key}={found.get(key)!r}, this job {value!r}; "
                 "choose another output, or ask for the same"

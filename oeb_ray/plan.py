@@ -115,9 +115,11 @@ def expand(
 
     Raises:
         RequestError: unknown providers or settings, values of another type, empty lists; all at once.
+        MissingCredential: keys that are not there, and nothing else.
     """
     runs: dict[str, Run] = {}
     problems: list[str] = []
+    without_key: set[str] = set()
     warnings: list[str] = []
     for name, entry in providers.items():
         prefix = f"providers.{name}"
@@ -145,6 +147,7 @@ def expand(
             try:
                 lane = lane_of(paid, settings, options, limits) if paid and calls else None
             except MissingCredential as error:
+                without_key.add(str(error))
                 problems.append(str(error))
                 continue
             run = Run(name_of(name, settings), name, settings, {"timeout_s": timeout, **options}, lane)
@@ -156,7 +159,8 @@ def expand(
     if not providers:
         problems.append("no provider is chosen; give one with provider=[...] or --providers")
     if problems:
-        raise refused("this cannot run", dict.fromkeys(problems))
+        only_keys = without_key.issuperset(problems)
+        raise refused("this cannot run", dict.fromkeys(problems), MissingCredential if only_keys else RequestError)
     return list(runs.values()), list(dict.fromkeys(warnings))
 
 
@@ -203,7 +207,8 @@ def make_plan(out: str, corpus: Corpus, runs: Sequence[Run], selection: Selectio
         members.setdefault(home, []).append(position)
     plan = Plan(out, corpus, selection, [], homes, members, FileDigests(out))
     problems: list[str] = []
-    check_corpus(out, corpus, problems)
+    if warning := check_corpus(out, corpus, problems):
+        plan.warnings.append(warning)
     for run in runs:
         new = check_settings(out, run, corpus, problems)
         plan.runs.append(_run_plan(plan, run, new))

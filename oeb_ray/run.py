@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from . import storage
 from .cluster.contract import Cluster
 from .config import Job
-from .corpus.manifest import load
+from .corpus import hub
+from .corpus.manifest import Corpus, load
 from .driver import Driver
 from .errors import OebError, Stopped
 from .plan import Plan, Selection, expand, make_plan
@@ -29,18 +30,25 @@ class Outcome(NamedTuple):
 def plan_job(job: Job) -> Plan:
     """Everything that can be refused is refused here, before anything is started or written."""
     runs, warnings = expand(job.providers, job.timeout, calls=not job.score_only)
-    corpus = load(
-        job.manifest,
-        data_root=job.data_root,
-        suites=job.suites,
-        limit=job.limit,
-        only=job.only,
-        identity=job.corpus_name,
-    )
+    corpus = corpus_of(job, hub.fetch(job.repo, job.data_root) if job.repo else None)
     selection = Selection(job.verdicts, job.rescore, job.score_only, job.retry_failed, job.predict_stale)
     plan = make_plan(storage.absolute(job.out), corpus, runs, selection)
     plan.warnings.extend(warnings)
     return plan
+
+
+def corpus_of(job: Job, fetched: hub.Fetched | None) -> Corpus:
+    """The corpus of a job: a dataset that was fetched, or its manifest. Raises RequestError."""
+    name = job.corpus_name or (hub.identity(job.repo) if job.repo else None)
+    return load(
+        fetched.manifest if fetched else job.manifest,
+        data_root=None if fetched else job.data_root,
+        suites=job.suites,
+        limit=job.limit,
+        only=job.only,
+        identity=name,
+        commit=fetched.commit if fetched else None,
+    )
 
 
 def start_cluster(job: Job, *, idle: bool = False) -> Cluster:

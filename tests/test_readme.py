@@ -39,7 +39,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for row in rows:
         row["pred_path"] = str(folder / "my-predictions" / "ours" / f"{row['doc_id']}.json")
     pq.write_table(pa.Table.from_pylist(rows), folder / "jobs.parquet")
-    code, out, err = oeb("benchmark", "--providers", "pdftext", "--out", str(folder / "runs"), "cluster=inline")
+    code, out, err = oeb("benchmark", "--providers", "pdftext", "--out", str(folder / "runs"), "corpus=sample",
+                         "cluster=inline")  # fmt: skip
     assert code == 0, err
     shutil.copytree(folder / "runs", folder / "new")
     (folder / "demo.txt").write_text(out)

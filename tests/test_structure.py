@@ -43,6 +43,7 @@ HOMES = {
     "scipy": {"scoring"},
     "rich": {"progress", "cli"},
     "jsonschema_rs": {"corpus"},
+    "huggingface_hub": {"corpus"},
     "pypdfium2": {"providers"},
     "defusedxml": {"providers"},
     "msgspec": {"jsontext"},

@@ -15,7 +15,7 @@ def add(commands: Any) -> None:
     """Declares `oeb benchmark`."""
     parser = declare(
         commands, "benchmark", "Predict a corpus with every provider and option set, and score it; resumes.",
-        "oeb benchmark --providers pdftext --out runs/ --limit 4",
+        "oeb benchmark --providers pdftext --out runs/ --limit 4 corpus=sample",
     )  # fmt: skip
     parser.add_argument("--providers", nargs="+", metavar="NAME", help="providers to run; see oeb providers")
     parser.add_argument("--options", metavar="JSON|FILE", help='per provider, such as {"replay": [{"system": "a"}]}')

@@ -28,9 +28,10 @@ HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 class Corpus:
     """All documents of a corpus, column by column in the order of the manifest, and which of them are selected.
 
-    ``identity`` is what makes it the same corpus on resume. ``doc_paths`` and ``gt_paths`` are absolute paths or URLs;
-    ``stamps`` maps them to size and ETag or modification time. ``schemas`` are the distinct schemas as JSON text with
-    their digests, ``schema_of`` the position in them. ``selected`` holds positions of documents.
+    ``identity`` is what makes it the same corpus on resume; ``commit`` its version, if it has one. ``doc_paths``
+    and ``gt_paths`` are absolute paths or URLs; ``stamps`` maps them to size and ETag or modification time. ``schemas``
+    are the distinct schemas as JSON text with their digests, ``schema_of`` the position in them. ``selected`` holds
+    positions of documents.
     """
 
     identity: str
@@ -43,6 +44,7 @@ class Corpus:
     schema_of: list[int]
     stamps: dict[str, FileStamp]
     selected: tuple[int, ...]
+    commit: str | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -67,6 +69,7 @@ def load(
     limit: int = 0,
     only: Sequence[str] | None = None,
     identity: str | None = None,
+    commit: str | None = None,
 ) -> Corpus:
     """Reads and checks a manifest.
 
@@ -74,7 +77,7 @@ def load(
         address: path or URL of the Parquet file.
         data_root: where relative paths start; the manifest's folder if None.
         suites: select these suites only. only: select these doc_ids only. limit: then the first so many; 0 for all.
-        identity: the corpus's name; the manifest's address if None.
+        identity: the corpus's name; the manifest's address if None. commit: its version, if it has one.
 
     Raises:
         RequestError: no such file, no Parquet, missing columns, faulty rows or files, or nothing selected.
@@ -112,6 +115,7 @@ def load(
         [number for number in schema_of if number is not None],  # all of them, or it would be a fault
         stamps,
         _select(ids, of_suite, suites, limit, only),
+        commit,
     )
 
 

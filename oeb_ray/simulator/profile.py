@@ -113,6 +113,7 @@ class Profile:
     ``seed``: of every die. ``answers``: folder or URL of ``<document>.json``. ``documents``: folder or URL of the
     documents; a submission is known by the stem of the file with the same bytes, else by the SHA-256 of its bytes.
     ``log``: a file that gets one JSON line per request, "" for none. ``vendors``: dials by vendor; others have none.
+    ``hub``: folders by dataset id, served below ``<url>/hub``; ``hub_token``: the only token it lets in, "" anybody.
     """
 
     answers: str
@@ -120,6 +121,8 @@ class Profile:
     documents: str = ""
     log: str = ""
     vendors: Mapping[str, Dials] = field(default_factory=dict)
+    hub: Mapping[str, str] = field(default_factory=dict)
+    hub_token: str = field(default="", repr=False)
 
     @classmethod
     def from_dict(cls, given: Any, folder: str = "") -> Profile:
@@ -150,6 +153,11 @@ class Profile:
         problems += _unknown("vendors.", vendors, VENDORS)
         for name in [name for name in vendors if name in VENDORS]:
             problems += _dial_problems(name, vendors[name], Dials())
+        hub, hub_token = given.get("hub", {}), given.get("hub_token", "")
+        if not isinstance(hub, Mapping) or not all(isinstance(folder, str) for folder in hub.values()):
+            problems.append('hub: no object of folders by dataset, such as {"org/name": "folder"}')
+        if not isinstance(hub_token, str):
+            problems.append("hub_token: no text")
         if problems:
             raise refused("the profile is not usable", problems)
         for name in ("answers", "documents", "log"):
@@ -157,7 +165,12 @@ class Profile:
         dials = {name: {**fields} for name, fields in vendors.items()}
         for fields in dials.values():
             fields["bodies"] = _below(folder, fields.get("bodies", ""))
-        return cls(**values, vendors={name: Dials(**fields) for name, fields in dials.items()})
+        return cls(
+            **values,
+            vendors={name: Dials(**fields) for name, fields in dials.items()},
+            hub={name: _below(folder, place) for name, place in hub.items()},
+            hub_token=hub_token,
+        )
 
     @classmethod
     def from_file(cls, address: str) -> Profile:

@@ -1,4 +1,4 @@
-"""The server: all vendors on one port of 127.0.0.1, with ``/stats``, ``/log``, ``/reset``, ``/dials`` and ``/refuse``.
+"""The server: all vendors and a hub on one port of 127.0.0.1; beside them ``/stats``, ``/log`` and the dials' posts.
 
 In: a Profile. Out: a running server, in a thread (`Simulator`, for tests) or in the foreground (`serve`). All state
 is touched by the server's event loop alone.
@@ -23,6 +23,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from ..errors import InternalError, RequestError, suggestion
 from ..jsontext import read_json
 from .account import Account
+from .hub import Hub
 from .journal import Journal
 from .library import Library
 from .profile import VENDORS, Dials, Profile
@@ -50,7 +51,9 @@ class Desk:
             Mount(f"/{name}", routes=[*vendor.table, Route("/{rest:path}", vendor.other, methods=_METHODS)])
             for name, vendor in self.vendors.items()
         ]
+        self.hub = Hub(profile.hub, profile.hub_token)
         routes += [
+            Mount("/hub", routes=self.hub.routes),
             Route("/stats", self._get_stats),
             Route("/log", self._get_log),
             Route("/reset", self._post_reset, methods=["POST"]),
@@ -71,7 +74,8 @@ class Desk:
         return fault
 
     def stats(self) -> dict[str, Any]:
-        return {name: vendor.account.stats() for name, vendor in self.vendors.items()}
+        counts = {name: vendor.account.stats() for name, vendor in self.vendors.items()}
+        return counts | ({"hub": dict(self.hub.requests)} if self.hub.folders else {})
 
     def log(self) -> list[dict[str, Any]]:
         return [dict(entry) for entry in self.journal.entries]
@@ -79,6 +83,7 @@ class Desk:
     def reset(self) -> None:
         """Empties the books: counts, jobs, attempts, credit and the log in memory. Dials stay."""
         self.journal.clear()
+        self.hub.requests.clear()
         for vendor in self.vendors.values():
             vendor.account = vendor.account.fresh()
 
