@@ -15,11 +15,17 @@ from urllib.parse import urlsplit
 from ..digests import text_digest
 from ..errors import RequestError, refused, suggestion
 from ..records import Lane
-from . import datalab, extend, mistral, pdftext, reducto, replay, vendors
+from . import datalab, extend, llamaextract, mistral, pdftext, reducto, replay, vendors
 from .contract import PaidProvider, Provider, typed
 from .transport import key_of
 
-_VENDORS: tuple[PaidProvider, ...] = (datalab.Datalab(), extend.Extend(), mistral.Mistral(), reducto.Reducto())
+_VENDORS: tuple[PaidProvider, ...] = (
+    datalab.Datalab(),
+    extend.Extend(),
+    llamaextract.LlamaExtract(),
+    mistral.Mistral(),
+    reducto.Reducto(),
+)
 PAID: dict[str, PaidProvider] = {provider.name: provider for provider in _VENDORS}
 OFFLINE: dict[str, Provider] = {provider.name: provider for provider in (pdftext.PdfText(), replay.Replay())}
 PROVIDERS = sorted(vendors.VENDORS)

@@ -115,17 +115,17 @@ def _add_sentence(node: dict[str, Any], name: str) -> bool:
 def stripped(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema without `BENCHMARK_KEYS` where they are keywords: fields and values of those names stay."""
     check_bounds(schema)
-    result: dict[str, Any] = _mapped(
+    result: dict[str, Any] = mapped(
         schema, lambda node: {key: value for key, value in node.items() if key not in BENCHMARK_KEYS}
     )
     return result
 
 
-def _mapped(node: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+def mapped(node: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
     """A copy of a schema with ``change`` applied to every subschema, outer ones first."""
     if not isinstance(node, dict):
         return copy.deepcopy(node)
-    return _with_subschemas(change(node), lambda below: _mapped(below, change))
+    return _with_subschemas(change(node), lambda below: mapped(below, change))
 
 
 def _with_subschemas(node: dict[str, Any], visit: Callable[[Any], Any]) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def datalab_dialect(schema: dict[str, Any]) -> dict[str, Any]:
             result["type"] = next((kind for kind in node["type"] if kind != "null"), "string")
         return result
 
-    collapsed: dict[str, Any] = _mapped(schema, change)
+    collapsed: dict[str, Any] = mapped(schema, change)
     return collapsed
 
 
@@ -259,8 +259,7 @@ def collapsed(node: Any) -> dict[str, Any]:
         node = {"anyOf": node}
     if not isinstance(node, dict):
         return {}
-    if "$ref" in node:
-        raise DialectError(f"the schema refers to {str(node['$ref'])[:100]!r}, which is not in it")
+    refuse_reference(node)
     result = {key: value for key, value in node.items() if key not in ("anyOf", "oneOf", "allOf")}
     for word in ("anyOf", "oneOf", "allOf"):
         branches = [collapsed(branch) for branch in _list(node, word) if not _is_null(branch)]
@@ -272,6 +271,12 @@ def collapsed(node: Any) -> dict[str, Any]:
             fields = {**_map(part, "properties"), **_map(result, "properties")}
             result = {**part, **result, **({"properties": fields} if fields else {})}
     return result
+
+
+def refuse_reference(node: dict[str, Any]) -> None:
+    """Raises DialectError for a node that is still a reference after inlining: it leads out of the schema."""
+    if "$ref" in node:
+        raise DialectError(f"the schema refers to {str(node['$ref'])[:100]!r}, which is not in it")
 
 
 def _is_null(node: Any) -> bool:

@@ -60,14 +60,16 @@ Verdict = Literal["fine", "again", "lost", "account", "document"]
 class VendorRules:
     """How to read one vendor's refusals.
 
-    ``account_phrases``: more phrases (lower case) for the account, from the vendor's documentation. ``secrets``: what
-    no message or record may hold. ``judge``: a first opinion on a response; None leaves it to the rules here.
+    ``account_phrases``: more phrases (lower case) for the account, from the vendor's documentation;
+    ``account_statuses``: statuses beside 401 and 402 that concern it. ``secrets``: what no message or record may hold.
+    ``judge``: a first opinion on a response; None leaves it to the rules here.
     """
 
     name: str
     account_phrases: tuple[str, ...] = ()
     secrets: tuple[str, ...] = field(default=(), repr=False)
     judge: Callable[[Response], Verdict | None] | None = None
+    account_statuses: tuple[int, ...] = ()
 
 
 def verdict(response: Response, vendor: VendorRules) -> Verdict:
@@ -78,7 +80,7 @@ def verdict(response: Response, vendor: VendorRules) -> Verdict:
     status = response.status
     if 200 <= status < 300:
         return "fine"
-    if status in (401, 402):
+    if status in (401, 402, *vendor.account_statuses):
         return "account"
     if status >= 400:
         text = response.body[: ERROR_LENGTH * 100].decode("utf-8", "replace").lower()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -29,7 +29,7 @@ class Request:
 
     method: str
     path: str
-    params: Mapping[str, str] | None = None
+    params: Mapping[str, str | Sequence[str]] | None = None
     json: Any = None
     data: Mapping[str, str] | None = None
     files: Mapping[str, tuple[str, bytes, str]] | None = None
@@ -100,7 +100,8 @@ class Line:
 class Vendor(ABC):
     """One vendor; see contract.PaidProvider for what the attributes mean.
 
-    ``own_server``: where the vendor is, unless a setting ``base_url`` says so. ``account_phrases``: see VendorRules.
+    ``own_server``: where the vendor is, unless a setting ``base_url`` says so. ``account_phrases`` and
+    ``account_statuses``: see VendorRules.
     """
 
     name: str
@@ -112,6 +113,7 @@ class Vendor(ABC):
     states_usd = False
     own_server = ""
     account_phrases: tuple[str, ...] = ()
+    account_statuses: tuple[int, ...] = ()
 
     @abstractmethod
     def headers(self, key: str, settings: Any) -> dict[str, str]:
@@ -147,7 +149,7 @@ class Vendor(ABC):
         key = key_of(self.credential, self.name)
         return Line(
             call=call,
-            vendor=VendorRules(self.name, self.account_phrases, secrets=(key,)),
+            vendor=VendorRules(self.name, self.account_phrases, account_statuses=self.account_statuses, secrets=(key,)),
             server=self.host(dataclasses.asdict(settings), {"address": options.address}),
             headers=self.headers(key, settings),
             settings=settings,

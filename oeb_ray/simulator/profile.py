@@ -19,7 +19,13 @@ from ..errors import RequestError, StorageError, refused, suggestion
 from ..jsontext import read_json
 
 # Vendor and the class in the module of that name (`-` is `_` there). A vendor is added here and as one module.
-VENDORS = {"datalab": "Datalab", "extend": "Extend", "mistral": "Mistral", "reducto": "Reducto"}
+VENDORS = {
+    "datalab": "Datalab",
+    "extend": "Extend",
+    "llamaextract": "LlamaExtract",
+    "mistral": "Mistral",
+    "reducto": "Reducto",
+}
 
 # Rolled when a submission arrives, before its document can be known.
 ARRIVAL_FAULTS = ("drop_before_accept", "drop_after_headers")

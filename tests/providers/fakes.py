@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,7 +38,7 @@ class Request:
     files: Mapping[str, tuple[str, bytes, str]] | None
     timeout: float
     claimed: bool
-    params: Mapping[str, str] | None = None
+    params: Mapping[str, str | Sequence[str]] | None = None
     content: bytes | None = None
 
 
@@ -91,7 +91,7 @@ class FakeCall:
         url: str,
         *,
         headers: Mapping[str, str] | None = None,
-        params: Mapping[str, str] | None = None,
+        params: Mapping[str, str | Sequence[str]] | None = None,
         json: Any = None,
         data: Mapping[str, str] | None = None,
         files: Mapping[str, tuple[str, bytes, str]] | None = None,
