@@ -11,12 +11,11 @@ from typing import Any
 
 from ..errors import DialectError
 from .names import Names, is_plain
-from .schema import collapsed, inlined, kind_of
+from .schema import PRIMITIVES, choices_of, collapsed, described, inlined, kind_of, kind_of_choices
 
 DEPTH = 5
 """Levels of objects that the vendor takes."""
 NAMES = Names(is_plain, {"id": "id__"})
-PRIMITIVES = ("string", "number", "integer", "boolean")
 
 
 def extend_dialect(schema: dict[str, Any]) -> dict[str, Any]:
@@ -68,41 +67,16 @@ def _item(node: dict[str, Any]) -> dict[str, Any]:
         return _object(item)
     if kind == "array":
         return {"type": "array", "items": _item(item)}
-    return {"type": kind if kind in PRIMITIVES else _kind_of_choices(_choices(item)) or "string"}
+    return {"type": kind if kind in PRIMITIVES else kind_of_choices(choices_of(item)) or "string"}
 
 
 def _primitive(node: dict[str, Any], kind: str | None) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    choices = _choices(node)
+    choices = choices_of(node)
     typed = kind if kind in PRIMITIVES else None
-    if typed:
-        result["type"] = [typed, "null"]
     if not choices:
-        return result or {"type": ["string", "null"]}
-    common = _kind_of_choices(choices)
+        return {"type": [typed or "string", "null"]}
+    common = kind_of_choices(choices)
     if common == "string" or (common is None and typed in (None, "string")):
         words = [choice if isinstance(choice, str) else json.dumps(choice) for choice in choices]
-        result["enum"] = [*dict.fromkeys(words), None]
-        return result
-    words = [json.dumps(choice) for choice in choices]
-    given = node.get("description")
-    given = given if isinstance(given, str) else ""
-    result["type"] = [typed or common or "string", "null"]
-    result["description"] = f"{given} One of: {', '.join(words)}.".strip()
-    return result
-
-
-def _choices(node: dict[str, Any]) -> list[Any]:
-    """The values of ``enum`` that are texts, numbers or booleans."""
-    given = node.get("enum")
-    return [value for value in given if isinstance(value, str | int | float)] if isinstance(given, list) else []
-
-
-def _kind_of_choices(choices: list[Any]) -> str | None:
-    """The one primitive that all choices are; None if there is none."""
-    for kind, types in (("string", str), ("boolean", bool), ("integer", int), ("number", int | float)):
-        if choices and all(
-            isinstance(choice, types) and isinstance(choice, bool) == (kind == "boolean") for choice in choices
-        ):
-            return kind
-    return None
+        return {**({"type": [typed, "null"]} if typed else {}), "enum": [*dict.fromkeys(words), None]}
+    return {"type": [typed or common or "string", "null"], "description": described(node, choices)}

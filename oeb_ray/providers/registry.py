@@ -15,11 +15,12 @@ from urllib.parse import urlsplit
 from ..digests import text_digest
 from ..errors import RequestError, refused, suggestion
 from ..records import Lane
-from . import datalab, extend, llamaextract, mistral, pdftext, reducto, replay, vendors
+from . import azure_cu, datalab, extend, llamaextract, mistral, pdftext, reducto, replay, vendors
 from .contract import PaidProvider, Provider, typed
 from .transport import key_of
 
 _VENDORS: tuple[PaidProvider, ...] = (
+    azure_cu.AzureCu(),
     datalab.Datalab(),
     extend.Extend(),
     llamaextract.LlamaExtract(),

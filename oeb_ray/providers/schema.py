@@ -7,6 +7,7 @@ positions only, so that a field may bear any name, and every walk ends, also on 
 from __future__ import annotations
 
 import copy
+import json
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -20,6 +21,8 @@ MAX_NODES = 100_000
 """Subschemas after inlining; a schema that grows beyond is refused."""
 BENCHMARK_KEYS = ("evaluation_config", "default")
 """Keywords that tell how a field is scored, or what it is when absent: not for the vendor."""
+
+PRIMITIVES = ("string", "number", "integer", "boolean")
 
 _MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
@@ -293,6 +296,29 @@ def kind_of(node: dict[str, Any]) -> str | None:
     if kind:
         return kind
     return "object" if "properties" in node else "array" if "items" in node or "prefixItems" in node else None
+
+
+def choices_of(node: dict[str, Any]) -> list[Any]:
+    """The values of a node's ``enum`` that are texts, numbers or booleans."""
+    return [value for value in _list(node, "enum") if isinstance(value, str | int | float)]
+
+
+def kind_of_choices(choices: list[Any]) -> str | None:
+    """The one primitive type that all choices are of; None if there is none."""
+    if choices and all(isinstance(choice, bool) for choice in choices):
+        return "boolean"
+    if not choices or any(isinstance(choice, bool) for choice in choices):
+        return None
+    kinds = (("string", str), ("integer", int), ("number", int | float))
+    return next((kind for kind, types in kinds if all(isinstance(choice, types) for choice in choices)), None)
+
+
+def described(node: dict[str, Any], choices: list[Any]) -> str:
+    """A node's description with the choices that the vendor cannot be told otherwise."""
+    given = node.get("description")
+    text = given if isinstance(given, str) else ""
+    words = ", ".join(choice if isinstance(choice, str) else json.dumps(choice) for choice in choices)
+    return f"{text} One of: {words}.".strip() if choices else text
 
 
 def check_bounds(schema: Any) -> None:

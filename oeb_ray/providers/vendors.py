@@ -23,7 +23,11 @@ OTHER_CEILING = 64_000
 class AzureCu:
     endpoint: str = setting("", help="Azure resource to call, such as https://NAME.cognitiveservices.azure.com")
     completion_model: str = setting("gpt-4.1-mini", help="model deployment behind the analyzer")
-    api_version: str = setting("2025-05-01-preview", help="version of the interface")
+    api_version: str = setting(
+        "2025-05-01-preview",
+        help="version of the interface; 2025-05-01-preview was retired in July 2026",
+        choices=("2025-11-01", "2026-06-01-preview"),
+    )
     poll_interval: float = setting(3.0, help="between polls", unit="s", minimum=0)
 
 

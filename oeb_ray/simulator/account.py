@@ -103,6 +103,7 @@ class Account:
     journal: Journal
     jobs: dict[str, Job] = field(default_factory=dict)
     files: dict[str, Upload] = field(default_factory=dict)  # uploaded, by the id that the client got
+    looks: dict[str, int] = field(default_factory=dict)  # at what was made beside jobs, by its id
     requests: Counter[str] = field(default_factory=Counter)
     submissions: Counter[str] = field(default_factory=Counter)
     accepted: Counter[str] = field(default_factory=Counter)

@@ -20,6 +20,7 @@ from ..jsontext import read_json
 
 # Vendor and the class in the module of that name (`-` is `_` there). A vendor is added here and as one module.
 VENDORS = {
+    "azure-cu": "AzureCu",
     "datalab": "Datalab",
     "extend": "Extend",
     "llamaextract": "LlamaExtract",

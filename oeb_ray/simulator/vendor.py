@@ -226,7 +226,12 @@ class JobVendor(Vendor):
             job.account.note(visit, 504, job.fault, job)
             return self.answer(504, self.problem(504, _TEXTS[job.fault]))
         job.account.note(visit, status, job.fault, job)
-        return self.answer(status, body, cut=job.fault == "drop_in_answer")
+        headers = self.created_headers(request, job)
+        return self.answer(status, body, headers=headers, cut=job.fault == "drop_in_answer")
+
+    def created_headers(self, request: Request, job: Job) -> list[tuple[str, str]]:
+        """More headers of the answer to a submission."""
+        return []
 
     def cancelled(self, job: Job) -> Any:
         """The JSON body of a poll after the job was cancelled."""
