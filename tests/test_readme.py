@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -9,13 +10,16 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from oeb_ray.config import sample_manifest
+from oeb_ray.providers.contract import VendorOptions
 from tests.helpers import oeb
+from tests.providers.fakes import FakeCall, pdf, reply
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -81,6 +85,26 @@ def test_the_score_example_gives_what_its_comment_says() -> None:
     result = scope["result"]
     assert isinstance(result, dict)
     assert (result["accuracy"], result["misread"]) == (0.8, 1)
+
+
+def test_the_example_of_a_vendor_works_and_is_short() -> None:
+    scope: dict[str, Any] = {"__name__": "acme"}
+    block = next(block for block in blocks("python") if "class Acme" in block)
+    assert len(block.splitlines()) < 60
+    exec(block, scope)
+    call = FakeCall(
+        [
+            reply(200, {"id": "f1"}),
+            reply(202, {"job": "j1"}),
+            reply(200, {"status": "running"}),
+            reply(200, {"status": "done", "data": {"a": 1}, "credits": 3}),
+        ]
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ACME_API_KEY", "key")
+        given = asyncio.run(scope["Acme"]().extract(pdf(), {}, scope["AcmeSettings"](), VendorOptions(), call))
+    assert json.loads(given.prediction) == {"a": 1} and given.raw == {"status": "done", "credits": 3}
+    assert call.jobs == ["j1"] and call.bills == [{"credits": 3, "source": "credits"}]
 
 
 def test_the_sql_example_runs(place: Path) -> None:

@@ -29,8 +29,8 @@ _VENDORS: tuple[PaidProvider, ...] = (
 )
 PAID: dict[str, PaidProvider] = {provider.name: provider for provider in _VENDORS}
 OFFLINE: dict[str, Provider] = {provider.name: provider for provider in (pdftext.PdfText(), replay.Replay())}
-PROVIDERS = sorted(vendors.VENDORS)
-ALL_PROVIDERS = sorted([*vendors.VENDORS, *OFFLINE])
+PROVIDERS = sorted(PAID)
+ALL_PROVIDERS = sorted([*PAID, *OFFLINE])
 
 
 def settings_class(name: str) -> type[Any]:
@@ -43,8 +43,8 @@ def settings_class(name: str) -> type[Any]:
         return vendors.Chat
     if name in OFFLINE:
         return OFFLINE[name].Settings
-    if name in vendors.VENDORS:
-        return vendors.VENDORS[name]
+    if name in PAID:
+        return PAID[name].Settings
     raise RequestError(f"unknown provider {name!r}: {suggestion(name, ALL_PROVIDERS)}, or a model id org/model")
 
 

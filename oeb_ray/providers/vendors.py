@@ -1,6 +1,5 @@
-"""The settings of the seven vendors: names, types, defaults and units. They make the names of runs.
-
-Nothing here calls a vendor yet; `registry.find` says so to whoever wants to run one.
+"""The settings of the seven vendors: names, types, defaults and units. They make the names of runs, so a field that is
+added or whose default changes renames every run of its provider.
 """
 
 from __future__ import annotations
@@ -78,13 +77,3 @@ class Chat:
     max_output_tokens: int | None = setting(None, help="null: the model's ceiling", unit="tokens", minimum=0)
     base_url: str = setting(OPENROUTER, help="any OpenAI-compatible server")
     attempts: int = setting(3, help="completions tried for a usable answer", minimum=1)
-
-
-VENDORS: dict[str, type[object]] = {
-    "azure-cu": AzureCu,
-    "datalab": Datalab,
-    "extend": Extend,
-    "llamaextract": LlamaExtract,
-    "mistral": Mistral,
-    "reducto": Reducto,
-}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,11 @@ from oeb_ray.cluster.contract import Predicted
 from oeb_ray.digests import text_digest
 from oeb_ray.errors import OebError
 from oeb_ray.plan import run_name
+from oeb_ray.providers.jobs import JobVendor
 from oeb_ray.providers.registry import PAID, settings_for
 from oeb_ray.records import Doc, PredictBatch, Run
 from oeb_ray.simulator import Profile, Simulator
+from oeb_ray.storage import encode_id
 
 KEY = "canary-0815/key"
 SCHEMA: dict[str, Any] = {
@@ -40,7 +42,7 @@ FAST: dict[str, dict[str, Any]] = {
     name: {"poll_interval": 0} for name, one in PAID.items() if "poll_interval" in one.Settings.__dataclass_fields__
 }
 """Settings that do not wait between polls."""
-JOB_VENDORS = sorted(set(PAID) - {"mistral"})
+JOB_VENDORS = sorted(name for name, one in PAID.items() if isinstance(one, JobVendor))
 
 
 def in_a_hurry(patch: pytest.MonkeyPatch) -> None:
@@ -132,22 +134,22 @@ def wire(
     answers: Any = GOLD,
     schema: Any = SCHEMA,
     documents: int = 1,
+    stems: Sequence[str] = (),
     bodies: Any = None,
     content: bytes = b"%PDF-1.4\n",
     options: dict[str, Any] | None = None,
     **dials: Any,
 ) -> Iterator[Wire]:
-    """A Wire with ``documents`` documents that all have the same answer, or the same whole reply."""
+    """A Wire with ``documents`` documents, or some called ``stems``, that all have the same answer or whole reply."""
     for part in ("docs", "answers", "bodies"):
         (folder / part).mkdir(parents=True, exist_ok=True)
-    for number in range(documents):
-        stem = f"doc {number} [x]"
+    for number, stem in enumerate(stems or [f"doc {number} [x]" for number in range(documents)]):
         (folder / "docs" / f"{stem}.pdf").write_bytes(content + (str(number).encode() if content else b""))
         if answers is not None:
-            (folder / "answers" / f"{stem}.json").write_text(json.dumps(answers))
+            (folder / "answers" / f"{encode_id(stem)}.json").write_text(json.dumps(answers))
         if bodies is not None:
             text = bodies if isinstance(bodies, str) else json.dumps(bodies)
-            (folder / "bodies" / f"{stem}.json").write_text(text)
+            (folder / "bodies" / f"{encode_id(stem)}.json").write_text(text)
     if bodies is not None:
         dials["bodies"] = "bodies"
     given = {"answers": "answers", "documents": "docs", "vendors": {vendor: {"price": 0.03} | dials}}
