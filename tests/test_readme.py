@@ -91,7 +91,7 @@ def test_the_example_of_a_vendor_works_and_is_short() -> None:
     scope: dict[str, Any] = {"__name__": "acme"}
     block = next(block for block in blocks("python") if "class Acme" in block)
     assert len(block.splitlines()) < 60
-    exec(block, scope)
+    exec(compile(block, "acme", "exec", dont_inherit=True), scope)
     call = FakeCall(
         [
             reply(200, {"id": "f1"}),
