@@ -23,6 +23,7 @@ from .errors import RequestError, refused, suggestion
 from .storage import protocol_of
 
 RETRY = ("", "transient", "all")
+MOST_REPEATS = 99
 GROUPS = ("provider", "corpus", "storage", "cluster", "scorer", "experiment")
 
 
@@ -49,6 +50,9 @@ class Job:
     score_only: bool
     retry_failed: str
     predict_stale: bool
+    repeats: int
+    dry_run: bool
+    confirm: bool
     cluster: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -100,8 +104,9 @@ def _hydra_message(error: Exception, overrides: Sequence[str]) -> str:
 
 # What a job's config holds, by dotted key; what lies below providers is the providers' own.
 _KEYS = (
-    "suites only limit timeout verdicts rescore score_only retry_failed predict_stale storage.root corpus.name "
-    "corpus.repo corpus.manifest corpus.data_root cluster.kind cluster.cpus cluster.address scorer.name providers"
+    "suites only limit timeout verdicts rescore score_only retry_failed predict_stale repeats dry_run confirm "
+    "storage.root corpus.name corpus.repo corpus.manifest corpus.data_root cluster.kind cluster.cpus cluster.address "
+    "scorer.name providers"
 ).split()
 
 
@@ -143,8 +148,13 @@ def read_job(config: DictConfig, values: Mapping[str, Any] | None = None) -> Job
         score_only=read.one("score_only", bool, "true or false"),
         retry_failed=read.one("retry_failed", str, "a text"),
         predict_stale=read.one("predict_stale", bool, "true or false"),
+        repeats=read.one("repeats", int, "a whole number"),
+        dry_run=read.one("dry_run", bool, "true or false"),
+        confirm=read.one("confirm", bool, "true or false"),
         cluster=read.cluster(),
     )
+    if type(job.repeats) is int and not 1 <= job.repeats <= MOST_REPEATS:
+        problems.append(f"repeats={job.repeats}: wants a whole number from 1 to {MOST_REPEATS}")
     if job.retry_failed not in RETRY:
         problems.append(f"retry_failed={job.retry_failed!r}: must be one of {', '.join(map(repr, RETRY))}")
     if job.out == "" or str(job.out).rstrip("/").endswith(":"):

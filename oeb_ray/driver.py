@@ -62,8 +62,7 @@ class Driver:
         for position in plan.corpus.selected:
             receipt = made.receipts.get(plan.corpus.ids[position])
             if receipt is not None and position not in asked:
-                state.done += 1
-                state.failed += receipt.error is not None
+                state.count(receipt)
         state.queue.extend(sorted(made.predict, key=lambda position: (plan.homes[position], position)))
         state.left.update(plan.homes[position] for position in made.predict)
         return state
@@ -136,6 +135,7 @@ class Driver:
             positions.append(state.queue.popleft())
         batch = PredictBatch(self.plan.out, made.run, tuple(corpus.doc(position) for position in positions), again)
         state.in_flight += len(positions)
+        state.started = state.started or time.monotonic()
         state.worked = True
         self._hand_out(batch)
 
@@ -188,15 +188,13 @@ class Driver:
         state.plan.receipts[receipt.doc_id] = receipt
         state.fresh.append(receipt)
         if self.positions[receipt.doc_id] in self.selected:
-            state.done += 1
-            state.failed += receipt.error is not None
+            state.count(receipt)
 
     def _forget(self, state: RunState, doc_id: str) -> None:
         known = state.plan.receipts.pop(doc_id, None)
         position = self.positions[doc_id]
         if known is not None and position in self.selected and position not in state.plan.again:
-            state.done -= 1
-            state.failed -= known.error is not None
+            state.count(known, -1)
         state.plan.again.discard(position)
 
     def _settled(self, state: RunState, doc_id: str) -> None:
@@ -337,7 +335,7 @@ class Driver:
         selected = [plan.corpus.ids[position] for position in plan.corpus.selected]
         state.done = sum(doc_id in made.receipts for doc_id in selected)
         state.failed = sum(doc_id in errors for doc_id in selected)
-        state.summary = summary
+        state.summary, state.ended = summary, time.monotonic()
 
     def _take_what_others_recorded(self, state: RunState) -> bool:
         """Looks once more at what is recorded; documents of another driver are scored with ours."""

@@ -16,7 +16,6 @@ import hydra
 from .cli.base import ended
 from .cli.job import run_and_print
 from .config import composed, conf_dir, read_job
-from .errors import RequestError
 
 
 def main() -> int:
@@ -47,8 +46,4 @@ def _collected() -> list[Any]:
 def _run(configs: list[Any]) -> int:
     if not configs:
         return 0
-    if len(configs) > 1:
-        raise RequestError(
-            "-m with several jobs cannot run yet; give options=[...] or grid={...} of a provider instead"
-        )
-    return run_and_print(read_job(configs[0]))
+    return run_and_print(*map(read_job, configs))

@@ -7,11 +7,10 @@ Making a plan writes nothing and calls nobody.
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from . import layout, storage
@@ -48,7 +47,7 @@ class RunPlan:
 
     ``resumed``: somebody has begun it before; ``receipts`` by doc_id; ``predict``: positions to ask for; ``again``:
     those of them that have a record already;
-    ``why``: how many documents are asked for which reason; ``stale``: doc_id and why its prediction is out of date;
+    ``why``: those asked for, by reason; ``stale``: doc_id and why its prediction is out of date;
     ``part_files``: the parts that are there, by table; ``current``: those of them that need nothing.
     """
 
@@ -57,7 +56,7 @@ class RunPlan:
     receipts: dict[str, Receipt] = field(default_factory=dict)
     predict: list[int] = field(default_factory=list)
     again: set[int] = field(default_factory=set)
-    why: Counter[str] = field(default_factory=Counter)
+    why: dict[str, list[int]] = field(default_factory=dict)
     stale: list[tuple[str, str]] = field(default_factory=list)
     part_files: dict[str, set[layout.Home]] = field(default_factory=dict)
     current: set[layout.Home] = field(default_factory=set)
@@ -104,11 +103,12 @@ class Plan:
 
 
 def expand(
-    providers: Mapping[str, Mapping[str, Any]], timeout: float, *, calls: bool = True
+    providers: Mapping[str, Mapping[str, Any]], timeout: float, *, calls: bool = True, repeats: int = 1
 ) -> tuple[list[Run], list[str]]:
     """Every provider with every option set as Runs, and warnings about unusual values.
 
-    ``calls``: vendors will be called, so their keys must be there.
+    ``calls``: vendors will be called, so their keys must be there. ``repeats``: how often each is run; the second time
+    its name ends in ``~2``, and so on.
 
     A provider's entry may hold ``options`` (a list of option sets, or one), ``grid`` (lists of values, all combined),
     settings of its own that go into each set, and run options. Sets that come to the same settings are one Run.
@@ -155,7 +155,9 @@ def expand(
                 problems.append(
                     f"{prefix}: the run's name has {len(run.name)} characters, at most {LONGEST_NAME} can be stored"
                 )
-            runs.setdefault(run.name, run)
+            for number in range(1, repeats + 1):
+                again = run if number == 1 else replace(run, name=f"{run.name}~{number}")
+                runs.setdefault(again.name, again)
     if not providers:
         problems.append("no provider is chosen; give one with provider=[...] or --providers")
     if problems:
@@ -240,7 +242,7 @@ def _run_plan(plan: Plan, run: Run, new: bool) -> RunPlan:
         why = _why_asked(receipt, stale, selection)
         if why and not selection.score_only:
             made.predict.append(position)
-            made.why[why] += 1
+            made.why.setdefault(why, []).append(position)
             if receipt is not None:
                 made.again.add(position)
     if not selection.rescore:

@@ -6,15 +6,18 @@ document, a config or a vendor is taken for markup, and control characters are s
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
+from rich.box import ROUNDED, SIMPLE_HEAD
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from .estimate import estimates
 from .jsontext import visible
 from .plan import Plan
 from .runstate import RunState
@@ -85,8 +88,8 @@ class Screen:
 
 
 def _live_table(states: Sequence[RunState]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for heading in ("run", "", "done", "ok", "err", "in flight", "scored"):
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for heading in ("run", "", "done", "ok", "err", "in flight", "cost", "avg", "dur", "scored"):
         table.add_column(heading, justify="left" if heading in ("run", "") else "right", no_wrap=True)
     for state in states:
         filled = round(16 * state.done / state.total) if state.total else 16
@@ -97,29 +100,65 @@ def _live_table(states: Sequence[RunState]) -> Table:
             str(state.done - state.failed),
             str(state.failed),
             str(state.in_flight or ""),
+            money(state.usd, state.credits),
+            _span(state.seconds / state.done) if state.done else "",
+            _span(state.duration()),
             f"{state.parts_done}/{state.parts}",
         )
     return table
 
 
-def plan_text(plan: Plan) -> Table:
-    """The plan as a table: per Run its settings, and how many documents are predicted and scored."""
-    table = Table(pad_edge=True)
-    for heading in ("provider", "run", "settings", "predict", "recorded", "score"):
-        table.add_column(heading, justify="right" if heading in ("predict", "recorded", "score") else "left")
+def money(usd: float, credits: float) -> str:
+    """``$12.40 + 5,820 cr``; what is 0 is left out."""
+    dollars = f"${usd:,.2f}" if usd >= 0.005 or usd == 0 else f"${usd:.4f}"
+    return " + ".join(([dollars] if usd else []) + ([f"{credits:,.0f} cr"] if credits else []))
+
+
+def plan_lines(plan: Plan) -> Iterator[tuple[str, str]]:
+    """What a job will do, as names and values."""
+    selected = len(plan.corpus.selected)
+    adapters = len({made.run.provider for made in plan.runs})
+    yield "out", plan.out
+    yield "runs", f"{len(plan.runs)} over {adapters} adapter{'s' * (adapters != 1)}"
+    yield "corpus", plan.corpus.identity
+    yield "documents", f"{selected} document{'s' * (selected != 1)} selected of {len(plan.corpus)}"
+    yield "timeout", f"{plan.runs[0].run.options['timeout_s']:g}s per document"
+    yield "score only", str(plan.selection.score_only).lower()
+    yield "rescoring", str(plan.selection.rescore).lower()
+    for name, told in estimates(plan).items():
+        cost = money(told.usd or 0.0, told.credits or 0.0) or ("nothing" if told.usd == 0 else "cost unknown")
+        time = "time unknown" if told.seconds is None else _span(told.seconds)
+        yield "estimate", f"{name}: {cost}, {time}: {told.documents} documents, {told.basis}"
+
+
+def plan_table(plan: Plan) -> Table:
+    """Per Run its settings, and how many documents are predicted and graded."""
+    table = Table(box=ROUNDED, show_lines=False)
+    for heading in ("adapter", "at once", "run", "settings", "predict", "grade"):
+        table.add_column(heading, justify="right" if heading in ("at once", "predict", "grade") else "left")
+    last = None
     for made in plan.runs:
-        settings = Text("\n").join(plain(f"{key}={value!r}") for key, value in made.run.settings.items())
-        parts = plan.to_score(made) | {plan.homes[position] for position in made.predict}
-        recorded = sum(plan.corpus.ids[position] in made.receipts for position in plan.corpus.selected)
+        settings = Text("\n").join(plain(f"{key}={_said(value)}") for key, value in made.run.settings.items())
+        asked = set(made.predict)
+        graded = {row for home in plan.to_score(made) for row in plan.recorded(made, home)} | asked
+        at_once = str(made.run.lane.cap) if made.run.lane else ""
+        new = made.run.provider != last
+        if last is not None and new:
+            table.add_section()
+        last = made.run.provider
         table.add_row(
-            plain(made.run.provider),
+            plain(made.run.provider if new else ""),
+            at_once if new else "",
             plain(made.run.name),
             settings or "-",
-            str(len(made.predict)),
-            str(recorded),
-            f"{len(parts)} part{'s' * (len(parts) != 1)}",
+            str(len(asked)),
+            str(len(graded)),
         )
     return table
+
+
+def _said(value: Any) -> str:
+    return value if isinstance(value, str) and value and value.isprintable() else repr(value)
 
 
 _COUNTS = ("documents", "scored", "failed", "pending", "coverage")
@@ -165,10 +204,14 @@ def _told_apart(state: RunState) -> str:
 
 
 def last_line(states: Sequence[RunState], seconds: float) -> str:
-    """``80/80 documents  1 failed  3.0s elapsed``, of the selected documents; what scoring refused counts as failed."""
+    """``80/80 documents  1 failed  $12.40 + 5,820 cr  3.0s elapsed``, of the selected documents.
+
+    What scoring refused counts as failed; the money is that of all selected documents, whenever they were asked for.
+    """
     done, total = sum(state.done for state in states), sum(state.total for state in states)
     failed = sum(state.failed for state in states)
-    return f"{done}/{total} documents  {failed} failed  {_span(seconds)} elapsed"
+    paid = money(math.fsum(state.usd for state in states), math.fsum(state.credits for state in states))
+    return "  ".join(filter(None, (f"{done}/{total} documents", f"{failed} failed", paid, f"{_span(seconds)} elapsed")))
 
 
 def _span(seconds: float) -> str:

@@ -5,6 +5,7 @@ In: a Job. Out: a Plan, and once it is executed the summaries by run and what st
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, NamedTuple
 
 from . import storage
@@ -13,8 +14,9 @@ from .config import Job
 from .corpus import hub
 from .corpus.manifest import Corpus, load
 from .driver import Driver
-from .errors import OebError, Stopped
+from .errors import OebError, Stopped, refused
 from .plan import Plan, Selection, expand, make_plan
+from .records import Run
 from .runstate import Progress, RunState
 from .signals import Interrupts
 
@@ -27,9 +29,15 @@ class Outcome(NamedTuple):
     states: list[RunState]
 
 
-def plan_job(job: Job) -> Plan:
-    """Everything that can be refused is refused here, before anything is started or written."""
-    runs, warnings = expand(job.providers, job.timeout, calls=not job.score_only)
+def plan_job(job: Job, *others: Job) -> Plan:
+    """Everything that can be refused is refused here, before anything is started or written.
+
+    Several jobs, as a sweep composes them, are one plan: their Runs share accounts, folder and cluster.
+
+    Raises:
+        RequestError: what cannot be done, all at once; or jobs of a sweep that differ in more than their providers.
+    """
+    runs, warnings = _expanded([job, *others])
     corpus = corpus_of(job, hub.fetch(job.repo, job.data_root) if job.repo else None)
     selection = Selection(job.verdicts, job.rescore, job.score_only, job.retry_failed, job.predict_stale)
     plan = make_plan(storage.absolute(job.out), corpus, runs, selection)
@@ -49,6 +57,31 @@ def corpus_of(job: Job, fetched: hub.Fetched | None) -> Corpus:
         identity=name,
         commit=fetched.commit if fetched else None,
     )
+
+
+def _expanded(jobs: list[Job]) -> tuple[list[Run], list[str]]:
+    """The Runs of all jobs, and warnings."""
+    first = jobs[0]
+    problems = [
+        f"{field.name}={getattr(job, field.name)!r} in one job of the sweep, {getattr(first, field.name)!r} in another"
+        for job in jobs[1:]
+        for field in dataclasses.fields(Job)
+        if field.name != "providers" and getattr(job, field.name) != getattr(first, field.name)
+    ]
+    if problems:
+        raise refused("jobs of a sweep may differ in providers and their options only", dict.fromkeys(problems))
+    runs: dict[str, Run] = {}
+    warnings: list[str] = []
+    for job in jobs:
+        made, more = expand(job.providers, job.timeout, calls=not job.score_only, repeats=job.repeats)
+        warnings += more
+        for run in made:
+            known = runs.setdefault(run.name, run)
+            if known.options != run.options:
+                problems.append(f"{run.name}: asked for with {run.options} and with {known.options}")
+    if problems:
+        raise refused("one run cannot be asked for in two ways; write to two outputs", problems)
+    return list(runs.values()), list(dict.fromkeys(warnings))
 
 
 def start_cluster(job: Job, *, idle: bool = False) -> Cluster:

@@ -6,6 +6,7 @@ In: what the driver takes in. Out: counts. No documents, predictions or verdicts
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter, deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -31,13 +32,17 @@ class RunState:
     ``total``: selected documents; ``done``, ``failed``: how many of them are recorded, and recorded as failed;
     ``parts``, ``parts_done``: to score and scored; ``queue``: positions not sent; ``left``: documents that each part
     still waits for; ``fresh``: receipts not yet in the index; ``undone``: documents whose record turned out not to
-    hold; ``stopped``: why nothing more is sent; ``errors``: texts of the error rows, once there is a summary.
+    hold; ``usd``, ``credits``, ``seconds``: what the done ones took; ``stopped``: why nothing more is sent;
+    ``errors``: texts of the error rows, once there is a summary.
     """
 
     plan: RunPlan
     total: int
     done: int = 0
     failed: int = 0
+    usd: float = 0.0
+    credits: float = 0.0
+    seconds: float = 0.0
     in_flight: int = 0
     parts: int = 0
     parts_done: int = 0
@@ -47,9 +52,25 @@ class RunState:
     flushed: float = 0.0
     undone: set[str] = field(default_factory=set)
     worked: bool = False
+    started: float | None = None
+    ended: float | None = None
     stopped: OebError | None = None
     summary: dict[str, Any] | None = None
     errors: Counter[str] = field(default_factory=Counter)
+
+    def count(self, receipt: Receipt, sign: int = 1) -> None:
+        """A selected document's record counts, or (-1) does not any more."""
+        self.done += sign
+        self.failed += sign * (receipt.error is not None)
+        self.usd += sign * (receipt.usd or 0.0)
+        self.credits += sign * (receipt.credits or 0.0)
+        self.seconds += sign * receipt.wall_s
+
+    def duration(self) -> float:
+        """Seconds from the first document handed out until now, or until the summary."""
+        if self.started is None:
+            return 0.0
+        return (self.ended or time.monotonic()) - self.started
 
     @property
     def name(self) -> str:

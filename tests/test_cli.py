@@ -119,7 +119,8 @@ def test_the_last_lines_of_a_benchmark_say_what_was_done_and_where(small: SmallC
 def test_a_dry_run_writes_nothing(small: SmallCorpus, tmp_path: Path) -> None:
     code, out, _ = oeb("benchmark", *overrides(small, tmp_path / "out"), "--dry-run")
     assert code == 0
-    assert "90 of 90 selected" in out
+    assert "90 documents selected of 90" in out
+    assert "predict: no record: 90: 'doc 00000 [x]'" in out
     assert not (tmp_path / "out").exists()
 
 
@@ -160,17 +161,15 @@ def test_texts_in_brackets_and_control_characters_are_shown_as_they_are(tmp_path
             assert text in shown
 
 
-@pytest.mark.parametrize("columns", [40, 60, 120])
-def test_a_terminal_sees_a_live_table_and_whole_numbers(small: SmallCorpus, tmp_path: Path, columns: int) -> None:
-    """A real pseudo-terminal: the table lives on it, and the result follows."""
+def at_a_terminal(words: list[str], answer: str, columns: int) -> tuple[int, str]:
+    """`oeb benchmark` at a real pseudo-terminal, where it asks and is answered: exit code, and all that it showed."""
     leader, follower = pty.openpty()
-    words = overrides(small, tmp_path / "out", "providers.replay.latency=0.02")
     process = subprocess.Popen(
         [sys.executable, "-m", "oeb_ray", "benchmark", *words], stdin=follower, stdout=follower, stderr=follower,
         env={**os.environ, "COLUMNS": str(columns), "LINES": "40", "TERM": "xterm-256color"},
     )  # fmt: skip
     os.close(follower)
-    seen = b""
+    seen, asked = b"", False
     until = time.monotonic() + 60
     while time.monotonic() < until:
         try:
@@ -180,12 +179,59 @@ def test_a_terminal_sees_a_live_table_and_whole_numbers(small: SmallCorpus, tmp_
         if not data:
             break
         seen += data
-    assert process.wait(timeout=30) == 0
-    shown = seen.decode()
+        if not asked and b"proceed? [y/N]" in seen:
+            asked = True
+            os.write(leader, f"{answer}\n".encode())
+    code = process.wait(timeout=30)
+    os.close(leader)
+    return code, seen.decode()
+
+
+@pytest.mark.parametrize("columns", [40, 60, 120])
+def test_a_terminal_sees_a_live_table_and_whole_numbers(small: SmallCorpus, tmp_path: Path, columns: int) -> None:
+    """The table lives on it, and the result follows."""
+    code, shown = at_a_terminal(overrides(small, tmp_path / "out", "providers.replay.latency=0.02"), "y", columns)
+    assert code == 0
     assert "━" in shown and ("in flight" in shown or columns < 120)
     assert "180/180 documents" in shown
     table = shown[shown.rindex("┏") : shown.rindex("180/180 documents")]
     assert "1.0000" in table and "…" not in table
+
+
+def test_a_terminal_is_asked_first_and_may_decline(small: SmallCorpus, tmp_path: Path) -> None:
+    code, shown = at_a_terminal(overrides(small, tmp_path / "out"), "", 120)
+    assert code == 1 and "declined; nothing was sent or written" in shown
+    assert not (tmp_path / "out").exists()
+    code, shown = at_a_terminal([*overrides(small, tmp_path / "out"), "-y"], "", 120)
+    assert code == 0 and "proceed?" not in shown
+    code, shown = at_a_terminal(overrides(small, tmp_path / "out"), "", 120)
+    assert code == 0 and "proceed?" not in shown, "with nothing to do there is nothing to ask"
+
+
+def test_a_sweep_is_one_plan(small: SmallCorpus, tmp_path: Path) -> None:
+    """-m: jobs that differ in options share the folder and the table; other differences are refused with the key."""
+    words = overrides(small, tmp_path / "out", systems=())
+    words = [word for word in words if not word.startswith("providers.replay.options")]
+    command = [sys.executable, "-m", "jobs.benchmark", "-m", *words]
+    root = Path(__file__).parent.parent
+    sweep = [*command, "+providers.replay.system=good,bad"]
+    ended = subprocess.run(sweep, capture_output=True, text=True, cwd=root)
+    assert ended.returncode == 0, ended.stderr
+    assert "180/180 documents  0 failed" in ended.stdout and "runs        2 over 1 adapter" in ended.stderr
+    assert len(list((tmp_path / "out").glob("replay-*"))) == 2
+    wrong = subprocess.run([*sweep, "limit=1,2"], capture_output=True, text=True, cwd=root)
+    assert wrong.returncode == 2 and "limit=2 in one job of the sweep, 1 in another" in wrong.stderr
+    assert not list(root.glob("multirun*")) and not list(root.glob("outputs"))
+
+
+def test_repeats_are_runs_of_their_own(small: SmallCorpus, tmp_path: Path) -> None:
+    words = overrides(small, tmp_path / "out", "limit=6", systems=("good",))
+    code, out, err = oeb("benchmark", *words, "--repeats", "3")
+    assert code == 0, err
+    first, *others = sorted(path.name for path in (tmp_path / "out").glob("replay-*"))
+    assert others == [f"{first}~2", f"{first}~3"] and "18/18 documents" in out
+    assert '"run": "' + others[0] + '"' in (tmp_path / "out" / others[0] / "summary.json").read_text()
+    assert oeb("benchmark", *words, "repeats=0")[0] == 2
 
 
 def test_explain_says_step_by_step_why_values_differ() -> None:

@@ -24,7 +24,7 @@ LAYERS = [
     {"simulator", "results"},
     {"audit", "compare"},
     {"plan", "cluster"},
-    {"runstate"},
+    {"runstate", "estimate", "reasons"},
     {"driver"},
     {"run"},
     {"progress"},

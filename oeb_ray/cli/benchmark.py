@@ -33,7 +33,9 @@ def add(commands: Any) -> None:
     parser.add_argument("--retry-failed", nargs="?", const="transient", metavar="transient|all",
                         help="ask documents again that failed")  # fmt: skip
     parser.add_argument("--predict-stale", action="store_true", help="ask again where document or schema have changed")
-    parser.add_argument("--dry-run", action="store_true", help="print the plan and stop")
+    parser.add_argument("--repeats", type=int, metavar="N", help="run every option set N times, for its stability")
+    parser.add_argument("--dry-run", action="store_true", help="print the plan and why, and stop")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask before beginning")
     parser.add_argument("--config-dir", metavar="DIR", help="more configs: a folder with provider/, corpus/ and so on")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="any value of the config")
     parser.set_defaults(command=_benchmark)
@@ -43,7 +45,7 @@ def _benchmark(given: argparse.Namespace) -> int:
     from ..config import composed, read_job
 
     config = composed(_overrides(given), given.config_dir)
-    return run_and_print(read_job(config, _values(given)), dry_run=given.dry_run)
+    return run_and_print(read_job(config, _values(given)))
 
 
 def _overrides(given: argparse.Namespace) -> list[str]:
@@ -76,6 +78,9 @@ def _values(given: argparse.Namespace) -> dict[str, Any]:
         "score_only": given.score_only or None,
         "retry_failed": given.retry_failed,
         "predict_stale": given.predict_stale or None,
+        "repeats": given.repeats,
+        "dry_run": given.dry_run or None,
+        "confirm": False if given.yes else None,
     }
     for provider, options in _options(given.options).items():
         values[f"providers/{provider}/options"] = options

@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import Stopped
 from ..jsontext import printable
 
 if TYPE_CHECKING:
+    from ..config import Job
+    from ..plan import Plan
+    from ..progress import Screen
     from ..run import Outcome
     from ..runstate import RunState
 
+NAMED = 5  # documents of a reason that are named
 
-def run_and_print(job: Any, *, dry_run: bool = False) -> int:
-    """Plans and runs a Job, shows it to people, and returns the exit code."""
+
+def run_and_print(job: Job, *others: Job) -> int:
+    """Plans and runs a Job, or the jobs of a sweep as one; shows it to people, and returns the exit code."""
     from .. import progress, run
     from ..signals import noted_interrupts
 
-    plan = run.plan_job(job)
-    screen = progress.Screen(sys.stdout if dry_run else sys.stderr)
-    for warning in plan.warnings:
-        screen.note(f"warning: {warning}")
-    for made in plan.runs:
-        for doc_id, why in made.stale if not job.predict_stale else ():
-            screen.note(f"stale: {made.run.name}: {doc_id}: {why}; predict_stale=true asks again")
-    screen.note(f"out        {plan.out}")
-    screen.note(f"corpus     {plan.corpus.identity}")
-    screen.note(f"documents  {len(plan.corpus.selected)} of {len(plan.corpus)} selected")
-    screen.console.print(progress.plan_text(plan))
-    if dry_run:
+    plan = run.plan_job(job, *others)
+    screen = progress.Screen(sys.stdout if job.dry_run else sys.stderr)
+    _show_plan(plan, screen)
+    if job.dry_run:
+        _show_reasons(plan, screen)
         return 0
+    if not (not job.confirm or plan.is_done() or _proceeds(screen)):
+        screen.note("declined; nothing was sent or written")
+        return 1
     states: list[RunState] = []
     recorder = progress.Recorder(screen, states)
     with noted_interrupts() as interrupts:
@@ -52,6 +53,42 @@ def run_and_print(job: Any, *, dry_run: bool = False) -> int:
         screen.note("the same command goes on once that is mended")
         return next(iter(outcome.stopped.values())).exit_code
     return 1 if any(summary["documents"] and not summary["scored"] for summary in outcome.summaries.values()) else 0
+
+
+def _show_plan(plan: Plan, screen: Screen) -> None:
+    from .. import progress
+
+    for warning in plan.warnings:
+        screen.note(f"warning: {warning}")
+    for made in plan.runs:
+        for doc_id, why in made.stale if not plan.selection.stale else ():
+            screen.note(f"stale: {made.run.name}: {doc_id}: {why}; predict_stale=true asks again")
+    for name, value in progress.plan_lines(plan):
+        screen.note(f"{name:<11} {value}")
+    screen.console.print(progress.plan_table(plan))
+
+
+def _show_reasons(plan: Plan, screen: Screen) -> None:
+    """Per Run and phase why: a line for each reason, with the documents that it holds for."""
+    from .. import reasons
+
+    for made in plan.runs:
+        for phase, found in (
+            ("predict", reasons.predict_reasons(plan, made)),
+            ("grade", reasons.grade_reasons(plan, made)),
+        ):
+            for why, doc_ids in found.items():
+                more = f", and {len(doc_ids) - NAMED} more" if len(doc_ids) > NAMED else ""
+                named = ", ".join(map(repr, doc_ids[:NAMED]))
+                screen.note(f"{made.run.name}: {phase}: {why}: {len(doc_ids)}: {named}{more}")
+
+
+def _proceeds(screen: Screen) -> bool:
+    """Asks on a terminal whether to begin; elsewhere nobody is there to answer."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return True
+    screen.console.print("  proceed? [y/N] ", end="")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _print_outcome(outcome: Outcome, out: str, seconds: float) -> None:

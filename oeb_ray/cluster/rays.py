@@ -93,6 +93,7 @@ class RayCluster:
                 # Linux gives every 127.x.y.z to loopback; 127.0.0.1 itself Ray would rewrite.
                 host = "127.0.0.2" if sys.platform == "linux" else "127.0.0.1"
                 ray.init(
+                    address="local",  # one of our own, whatever else runs here
                     num_cpus=cpus,
                     include_dashboard=False,
                     object_store_memory=OBJECT_STORE_BYTES,

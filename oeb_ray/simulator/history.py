@@ -96,13 +96,16 @@ def _claims(vendor: str, submissions: Sequence[Mapping[str, Any]], ours: Sequenc
 
 
 def _claimed_before(waiting: list[Entry], line: Mapping[str, Any]) -> Entry | None:
-    """Takes the claim that fits a submission: one that may have cost if it was accepted, the oldest of those."""
+    """Takes the claim that fits a submission: one that may have cost if it was accepted, the youngest of those.
+
+    The attempts of a document follow one another, so what arrives belongs to the last that was claimed.
+    """
     fitting = [entry for entry in waiting if _seconds(entry.attempt) <= line["wall"] + 0.001]
-    fitting.sort(key=lambda entry: (entry.attempt.is_free == line["accepted"], entry.attempt.claimed_at))
-    if not fitting or (line["accepted"] and fitting[0].attempt.is_free):
+    fitting.sort(key=lambda entry: (entry.attempt.is_free != line["accepted"], entry.attempt.claimed_at))
+    if not fitting or (line["accepted"] and fitting[-1].attempt.is_free):
         return None
-    waiting.remove(fitting[0])
-    return fitting[0]
+    waiting.remove(fitting[-1])
+    return fitting[-1]
 
 
 def _seconds(attempt: Attempt) -> float:
