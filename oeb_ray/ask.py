@@ -10,7 +10,7 @@ import asyncio
 import math
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
@@ -95,6 +95,66 @@ def failed(
     """The record of a document that fails without being asked for; arguments as for `predict`."""
     at = datetime.now(UTC).isoformat(timespec="seconds")
     return Outcome(None, _record(_About(document, stamp, schema_sha256, run, earlier, at), None, error, 0.0))
+
+
+def adopted(
+    document: Document,
+    stamp: FileStamp,
+    schema_sha256: str,
+    run: Run,
+    prediction: bytes | None,
+    found: Mapping[str, Any],
+    origin: str,
+) -> Outcome:
+    """The outcome of a document that another tool has recorded: the evidence that ``found`` holds, in our shape.
+
+    Args:
+        prediction: what was answered; not looked at if ``found`` says that the document failed.
+        found: the other tool's record; what is missing or of another type stays unknown.
+        origin: where it was, for the record.
+    """
+    error = found.get("error")
+    result = found.get("result")
+    if error is None:
+        extraction = None if prediction is None else Extraction(prediction, found.get("raw"))
+    else:
+        extraction = None
+    about = _About(document, stamp, schema_sha256, run, [], _text(_at(found, "run_manifest", "captured_at")))
+    record = _record(about, extraction, None, 0.0)
+    if extraction is None:
+        kind, message = _text(_at(error, "type"), "VendorError"), _text(_at(error, "message"), "no prediction recorded")
+        status = _at(error, "status")
+        record["error"] = {
+            "type": kind,
+            "status": status if type(status) is int else None,
+            "transient": _at(error, "transient") is True,
+            "message": message[:ERROR_LENGTH],
+        }
+        text = _text(_at(result, "__error__"), f"{kind}: {message}")
+        record.update(result={"__error__": text[:ERROR_LENGTH]}, raw=found.get("raw"))
+    cost = _at(found, "cost")
+    for key in ("usd", "credits", "tokens_in", "tokens_out", "wall_s", "attempts"):
+        value = _at(cost, key)
+        whole = key in ("tokens_in", "tokens_out", "attempts")
+        if type(value) is int or (type(value) is float and math.isfinite(value) and not whole):
+            record["cost"][key] = value
+    record["cost"]["source"] = _at(cost, "source")
+    record["cost"]["billed_out_of_band"] = _at(cost, "billed_out_of_band") is True
+    record["job_id"], record["schema_sent"] = found.get("job_id"), found.get("schema_sent")
+    record["run_manifest"]["timed_out"] = _at(found, "run_manifest", "timed_out") is True
+    record["run_manifest"]["conventions_applied"] = _at(found, "run_manifest", "conventions_applied") is True
+    record["run_manifest"]["imported_from"] = origin
+    return Outcome(extraction.prediction if extraction else None, record)
+
+
+def _at(value: Any, *keys: str) -> Any:
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _text(value: Any, other: str = "") -> str:
+    return value if isinstance(value, str) and value else other
 
 
 def with_attempts(outcome: Outcome, attempts: Sequence[Attempt], job_id: str | None) -> Outcome:

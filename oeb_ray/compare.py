@@ -9,9 +9,9 @@ from __future__ import annotations
 import operator
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import layout
 from .errors import RequestError, refused, suggestion
@@ -24,7 +24,7 @@ from .tables import SCORES, VERDICTS
 FIGURES = ("coverage", *MEANS, *(f"{name}_rate" for name in RATES))
 GOLD_KINDS = frozenset(KINDS[kind] for kind in (MATCHED, MISREAD, UNFOUND))  # verdicts at addresses of the gold
 COUNTS = ("gained", "lost", "changed", "extra_a", "extra_b")
-COLUMNS = ("doc_id", "address", "field", "pred_canon", "verdict")
+COLUMNS = ("doc_id", "address", "field", "pred_canon", "verdict")  # the key of a value, and the fields of Value
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def compare(a: StoredRun, b: StoredRun) -> Comparison:
     Raises:
         RequestError: no document is in both.
     """
-    left, right = _rows(a), _rows(b)
+    left, right = score_rows(a), score_rows(b)
     shared = left.keys() & right.keys()
     if not shared:
         raise RequestError(f"{a.address} and {b.address} have no document in common")
@@ -110,7 +110,8 @@ def compare(a: StoredRun, b: StoredRun) -> Comparison:
     )
 
 
-def _rows(run: StoredRun) -> dict[str, dict[str, Any]]:
+def score_rows(run: StoredRun) -> dict[str, dict[str, Any]]:
+    """A run's score rows by doc_id."""
     return {row["doc_id"]: row for table in parts(run, layout.SCORES, SCORES) for row in table.to_pylist()}
 
 
@@ -138,7 +139,40 @@ def _notes(a: StoredRun, b: StoredRun, left: Mapping[str, Any], right: Mapping[s
 
 # --- values -------------------------------------------------------------------------------------------------------
 
-Value = tuple[str, str, str | None]  # field, verdict, what the prediction was compared as
+
+class Value(NamedTuple):
+    """A verdict row, as far as it is compared. ``canon``: what the prediction was compared as."""
+
+    field: str
+    canon: str | None
+    verdict: str
+
+
+def values_together(runs: Sequence[StoredRun], doc_ids: frozenset[str]) -> Iterator[list[dict[tuple[str, str], Value]]]:
+    """Verdicts of the same documents, some documents at a time: a dict by (doc_id, address) for each of the runs."""
+    first, *others = runs
+    left = set(doc_ids)
+    for table in _tables(first, doc_ids):
+        ids = frozenset(table.column("doc_id").to_pylist())
+        left -= ids
+        yield [_values([table]), *(_values(_tables(run, ids)) for run in others)]
+    if left and others:  # documents at which the first run and the gold state nothing
+        for rest in values_together(others, frozenset(left)):
+            yield [{}, *rest]
+
+
+def _tables(run: StoredRun, doc_ids: frozenset[str]) -> Iterator[Any]:
+    schema = VERDICTS.empty_table().select(list(COLUMNS)).schema
+    return parts(run, layout.VERDICTS, schema, Wanted(doc_id=doc_ids))
+
+
+def _values(tables: Iterable[Any]) -> dict[tuple[str, str], Value]:
+    return {
+        (doc_id, address): Value(*value)
+        for table in tables
+        for doc_id, address, *value in zip(*(table.column(name).to_pylist() for name in COLUMNS), strict=True)
+        if value[-1] != KINDS[SKIPPED]
+    }
 
 
 def _changes(
@@ -149,12 +183,12 @@ def _changes(
     fields: dict[str, Counter[str]] = {}
     documents: dict[str, Counter[str]] = {}
     seen = 0
-    for ids, values_a, values_b in paired_values(a, b, frozenset(differing)):
-        seen += len(ids)
+    for values_a, values_b in values_together((a, b), frozenset(differing)):
+        seen += len(values_a) + len(values_b)
         for key in values_a.keys() | values_b.keys():
             kind = _kind_of_change(values_a.get(key), values_b.get(key))
             for count in kind:
-                name = (values_a.get(key) or values_b[key])[0]
+                name = (values_a.get(key) or values_b[key]).field
                 fields.setdefault(name, Counter())[count] += 1
                 documents.setdefault(key[0], Counter())[count] += 1
     without_values = any(left[doc_id]["total"] or right[doc_id]["total"] for doc_id in differing) and not seen
@@ -170,8 +204,9 @@ def _made_from(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _kind_of_change(one: Value | None, other: Value | None) -> Iterator[str]:
-    was, is_now = one is not None and one[1] == "matched", other is not None and other[1] == "matched"
-    of_gold = (one or other or ("", "", None))[1] in GOLD_KINDS
+    kinds = [value.verdict for value in (one, other) if value is not None]
+    of_gold = kinds[0] in GOLD_KINDS
+    was, is_now = (value is not None and value.verdict == KINDS[MATCHED] for value in (one, other))
     if of_gold and was != is_now:
         yield "lost" if was else "gained"
     elif of_gold and not was and one != other:
@@ -181,26 +216,6 @@ def _kind_of_change(one: Value | None, other: Value | None) -> Iterator[str]:
             yield "extra_a"
         if other is not None:
             yield "extra_b"
-
-
-def paired_values(
-    a: StoredRun, b: StoredRun, doc_ids: frozenset[str]
-) -> Iterator[tuple[set[str], dict[tuple[str, str], Value], dict[tuple[str, str], Value]]]:
-    """Some documents at a time: their ids, and by (doc_id, address) the values of both runs."""
-    schema = VERDICTS.empty_table().select(list(COLUMNS)).schema
-    for table in parts(a, layout.VERDICTS, schema, Wanted(doc_id=doc_ids)):
-        ids = set(table.column("doc_id").to_pylist())
-        others = parts(b, layout.VERDICTS, schema, Wanted(doc_id=frozenset(ids)))
-        yield ids, _values(table), {key: value for other in others for key, value in _values(other).items()}
-
-
-def _values(table: Any) -> dict[tuple[str, str], Value]:
-    doc_id, address, name, canon, verdict = (table.column(column).to_pylist() for column in COLUMNS)
-    return {
-        (doc, at): (where, kind, key)
-        for doc, at, where, key, kind in zip(doc_id, address, name, canon, verdict, strict=True)
-        if kind != KINDS[SKIPPED]
-    }
 
 
 # --- gates --------------------------------------------------------------------------------------------------------

@@ -9,16 +9,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import storage
-from .corpus.manifest import Corpus
+from .corpus.manifest import Corpus, load
 from .errors import RequestError, refused
 from .jsontext import pretty, read_json
 from .records import Run
+from .stored import CORPUS, stored_corpus
 
 COMMIT = "corpus_commit"  # in settings.json: for people; what has changed since is seen by the digests
 
 
 def claim_folders(out: str, corpus: Corpus, runs: Sequence[Run]) -> None:
-    """Writes corpus.json and each Run's settings.json, where nobody has yet.
+    """Writes corpus.json, and each Run's settings.json where nobody has yet.
 
     Raises:
         RequestError: somebody has, for other work; or claims of paid calls would not hold there.
@@ -26,8 +27,13 @@ def claim_folders(out: str, corpus: Corpus, runs: Sequence[Run]) -> None:
     problems: list[str] = []
     if any(run.lane for run in runs):
         storage.require_exclusive(out)
-    storage.create(storage.join(out, "corpus.json"), pretty(corpus_file(corpus)))
+    storage.create(storage.join(out, CORPUS), pretty(corpus_file(corpus)))
     check_corpus(out, corpus, problems)
+    if not problems:
+        found = stored_corpus(out)
+        now = corpus_file(corpus) | {key: found[key] for key in ("commit",) if key in found}
+        if found != now:  # it has grown, or moved
+            storage.put(storage.join(out, CORPUS), pretty(now))
     for run in runs:
         address = storage.join(out, run.name, "settings.json")
         created = storage.create(address, pretty(settings_file(run, corpus)))
@@ -42,19 +48,37 @@ def other_work(out: str, problems: list[str]) -> RequestError:
     return refused(f"{out} holds other work", problems)
 
 
-def corpus_file(corpus: Corpus) -> dict[str, str]:
-    """What stands in corpus.json of an output: the one corpus that its runs are of, and its version at first."""
-    return {"corpus": corpus.identity} | ({"commit": corpus.commit} if corpus.commit else {})
+def corpus_file(corpus: Corpus) -> dict[str, Any]:
+    """What stands in corpus.json of an output: the corpus of its runs, its size and place, and its version at first."""
+    about = {
+        "corpus": corpus.identity,
+        "documents": len(corpus),
+        "manifest": corpus.address,
+        "data_root": corpus.root,
+    }
+    return about | ({"commit": corpus.commit} if corpus.commit else {})
+
+
+def corpus_at(out: str, manifest: str | None, data_root: str | None) -> Corpus:
+    """The corpus of a manifest, or else the one that an output is of, where it was last. Raises RequestError."""
+    stored = stored_corpus(out)
+    if manifest is None:
+        manifest, data_root = stored.get("manifest"), data_root or stored.get("data_root")
+        if manifest is None:
+            raise RequestError(f"{out} does not say where its corpus is; give --manifest")
+    same = stored if storage.absolute(manifest) == stored.get("manifest") else {}
+    return load(manifest, data_root=data_root, identity=same.get("corpus"), commit=same.get("commit"))
 
 
 def check_corpus(out: str, corpus: Corpus, problems: list[str]) -> str | None:
     """An output holds runs of one corpus only. Returns a warning where that has another version now."""
-    try:
-        found = read_json(storage.read(storage.join(out, "corpus.json")))
-    except (FileNotFoundError, ValueError):
+    found = stored_corpus(out)
+    if not found:
         return None
-    if not isinstance(found, dict) or found.get("corpus") != corpus.identity:
-        problems.append(f"{out} is of corpus {found}, this job of {corpus_file(corpus)}; choose another output")
+    if found.get("corpus") != corpus.identity:
+        problems.append(
+            f"{out} is of corpus {found.get('corpus')!r}, this job of {corpus.identity!r}; choose another output"
+        )
         return None
     before = found.get("commit")
     if before == corpus.commit or not (before and corpus.commit):

@@ -33,6 +33,11 @@ def stored_receipts(out: str, run: str, ids: set[str]) -> dict[str, Receipt]:
     return found
 
 
+def indexed(out: str, run: str) -> dict[str, Receipt]:
+    """What the index says of each document."""
+    return _index(out, run)[0]
+
+
 def _index(out: str, run: str) -> tuple[dict[str, Receipt], list[str]]:
     """The newest receipt of each document in the index, and the files that were read."""
     folder = storage.join(out, run, layout.RECEIPTS)

@@ -136,11 +136,16 @@ def read_verdicts(
     needed |= {"path"} if wanted.field is not None else set()
     stored_schema = pa.schema([column for column in VERDICTS if column.name in needed])
     tables = [
-        table.add_column(0, "run", pa.repeat(pa.scalar(stored.name), table.num_rows)).select(names)
+        with_run(table, stored).select(names)
         for stored in _runs(out, run)
         for table in parts(stored, layout.VERDICTS, stored_schema, wanted)
     ]
     return pa.concat_tables(tables) if tables else schema.empty_table().select(names)
+
+
+def with_run(verdicts: pa.Table, stored: StoredRun) -> pa.Table:
+    """Verdict rows with the name of their run in front."""
+    return verdicts.add_column(0, "run", pa.repeat(pa.scalar(stored.name), verdicts.num_rows))
 
 
 def parts(stored: StoredRun, table: str, schema: pa.Schema, wanted: Wanted = EVERYTHING) -> Iterator[pa.Table]:

@@ -16,6 +16,8 @@ from . import layout, storage
 from .errors import InternalError, RequestError, StorageError, nearest, refused, suggestion
 from .jsontext import read_json
 
+CORPUS = "corpus.json"
+
 
 @dataclass(frozen=True, order=True)
 class StoredRun:
@@ -70,6 +72,15 @@ def runs_at(address: str, names: Collection[str] = ()) -> list[StoredRun]:
     if unknown:
         raise refused(f"runs of {address}", unknown)
     return [StoredRun(address, name) for name in wanted or known]
+
+
+def stored_corpus(out: str) -> dict[str, Any]:
+    """What corpus.json of an output says (see folders.corpus_file), as far as it can be read."""
+    try:
+        found = read_json(storage.read(storage.join(out, CORPUS)))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _within(out: str, name: str) -> str:

@@ -8,35 +8,55 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import layout, storage
+from .grade import SCORER
 from .jsontext import line, pretty
 from .records import Receipt, Run
 from .scoring.field_matching.summarize import summarize
 from .tables import SCORE_KEYS, SCORES, read_parts
 
 
+class Derived(NamedTuple):
+    """``files``: the bytes of scores.jsonl, usage.json and summary.json, in the order in which they are written; the
+    summary; the error rows' texts by doc_id."""
+
+    files: dict[str, bytes]
+    summary: dict[str, Any]
+    errors: dict[str, str]
+
+
 def write_summaries(
     out: str, run: Run, homes: Iterable[layout.Home], receipts: Iterable[Receipt]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Writes scores.jsonl, usage.json and summary.json of a Run; returns the summary, and error rows' texts by doc_id.
+    """Writes what is derived from a Run's parts; returns the summary, and error rows' texts by doc_id.
 
     Raises:
         DamagedPart: a part cannot be read; nothing was written.
     """
-    rows = list(score_rows(out, run.name, homes))
-    storage.put(storage.join(out, run.name, "scores.jsonl"), "".join(line(row) + "\n" for row in rows).encode())
+    scores = read_parts([layout.part(out, run.name, layout.SCORES, home) for home in sorted(homes)], SCORES)
+    made = derived(run, scores, receipts)
+    for name, data in made.files.items():
+        storage.put(storage.join(out, run.name, name), data)
+    return made.summary, made.errors
+
+
+def derived(run: Run, scores: Any, receipts: Iterable[Receipt]) -> Derived:
+    """What follows from a Run's score rows (an Arrow table) and receipts."""
+    rows = list(_rows(scores))
     summary = {"run": run.name, "provider": run.provider, "settings": run.settings, **summarize(rows)}
-    storage.put(storage.join(out, run.name, "usage.json"), pretty(usage(receipts)))
-    storage.put(storage.join(out, run.name, "summary.json"), pretty(summary))
-    return summary, {row["doc_id"]: row["error"] for row in rows if row["status"] == "error"}
+    files = {
+        "scores.jsonl": "".join(line(row) + "\n" for row in rows).encode(),
+        "usage.json": pretty({**usage(receipts), "scorer": SCORER}),
+        "summary.json": pretty(summary),
+    }
+    return Derived(files, summary, {row["doc_id"]: row["error"] for row in rows if row["status"] == "error"})
 
 
-def score_rows(out: str, run: str, homes: Iterable[layout.Home]) -> Iterator[dict[str, Any]]:
-    """The rows of a Run as scores.jsonl has them, sorted by suite and doc_id."""
-    table = read_parts([layout.part(out, run, layout.SCORES, home) for home in sorted(homes)], SCORES)
-    for row in table.sort_by([("suite", "ascending"), ("doc_id", "ascending")]).to_pylist():
+def _rows(scores: Any) -> Iterator[dict[str, Any]]:
+    """Rows as scores.jsonl has them, sorted by suite and doc_id."""
+    for row in scores.sort_by([("suite", "ascending"), ("doc_id", "ascending")]).to_pylist():
         keys = ("doc_id", "suite", "provider", "status", *(SCORE_KEYS if row["status"] == "scored" else ("error",)))
         yield {key: row[key] for key in keys}
 

@@ -76,6 +76,15 @@ def parquet(table: pa.Table, stamp: str | None = None, dictionaries: Sequence[st
     return sink.getvalue()
 
 
+def parquet_of(tables: Iterable[pa.Table], schema: pa.Schema, dictionaries: Sequence[str]) -> bytes:
+    """Tables, one after the other, as one Parquet file with a row group of each; never all in memory uncompressed."""
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, schema, compression="zstd", use_dictionary=list(dictionaries)) as writer:
+        for table in tables:
+            writer.write_table(table.cast(schema), row_group_size=max(1, table.num_rows))
+    return sink.getvalue()
+
+
 FOOTER_BYTES = 16_384  # what is read of a part to learn its stamp
 
 
@@ -102,12 +111,18 @@ def part_stamp(scorer: str, items: Iterable[ScoreItem], gold_sha256: dict[str, s
     return text_digest("\n".join(lines))
 
 
-def score_part(rows: list[dict[str, Any]], stamp: str | None, further: pa.Table | None = None) -> bytes:
-    """Score rows, in the order given, as a part; ``further`` columns of the same rows follow theirs."""
+def score_table(rows: list[dict[str, Any]], further: pa.Table | None = None) -> pa.Table:
+    """Score rows as an Arrow table of schema SCORES; ``further`` columns of the same rows follow theirs."""
     table = pa.Table.from_pylist([{key: _stored(value) for key, value in row.items()} for row in rows], SCORES)
     if further is not None:
         for name, column in zip(further.column_names, further.columns, strict=True):
             table = table.append_column(pa.field(name, column.type), column)
+    return table
+
+
+def score_part(rows: list[dict[str, Any]], stamp: str | None, further: pa.Table | None = None) -> bytes:
+    """Score rows, in the order given, as a part; see `score_table`."""
+    table = score_table(rows, further)
     return parquet(table, stamp, ["suite", "provider", "status", "run", "error", "scorer"])
 
 
@@ -119,9 +134,13 @@ def _stored(value: Any) -> Any:
 
 def verdict_part(scored: Iterable[tuple[str, str | None, Scored]], stamp: str | None) -> bytes:
     """Verdicts of (doc_id, suite, Scored), in the order given, as a part."""
+    return parquet(verdict_tables(scored).combine_chunks(), stamp, _VERDICT_DICTIONARIES)
+
+
+def verdict_tables(scored: Iterable[tuple[str, str | None, Scored]]) -> pa.Table:
+    """Verdicts of (doc_id, suite, Scored), in the order given, as one table."""
     tables = [verdict_table(doc_id, suite, one) for doc_id, suite, one in scored]
-    table = pa.concat_tables(tables) if tables else VERDICTS.empty_table()
-    return parquet(table.combine_chunks(), stamp, _VERDICT_DICTIONARIES)
+    return pa.concat_tables(tables) if tables else VERDICTS.empty_table()
 
 
 def verdict_table(doc_id: str, suite: str | None, scored: Scored) -> pa.Table:

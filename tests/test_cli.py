@@ -83,7 +83,24 @@ def test_a_closed_pipe_ends_without_a_word(files: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["", "score", "benchmark", "explain", "audit", "diff", "providers", "corpus", "corpus check", "simulate"]
+    "command",
+    [
+        "",
+        "score",
+        "benchmark",
+        "explain",
+        "show",
+        "verify",
+        "import",
+        "audit",
+        "diff",
+        "export",
+        "compact",
+        "providers",
+        "corpus",
+        "corpus check",
+        "simulate",
+    ],
 )
 def test_every_help_page_shows_an_example_and_fits_a_terminal(command: str) -> None:
     code, out, _ = oeb(*command.split(), "--help", env={"COLUMNS": "100"})

@@ -107,6 +107,11 @@ def test_the_example_of_a_vendor_works_and_is_short() -> None:
     assert call.jobs == ["j1"] and call.bills == [{"credits": 3, "source": "credits"}]
 
 
+def test_explain_prints_what_the_readme_shows() -> None:
+    code, out, _ = oeb("explain", "1.234,56", "1234.56")
+    assert code == 0 and "".join(f"    {line}\n" for line in out.splitlines()) in README
+
+
 def test_the_sql_example_runs(place: Path) -> None:
     import duckdb
 

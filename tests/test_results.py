@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from oeb_ray import layout, read_scores, read_verdicts, storage, tables
+from oeb_ray.cli.main import main
 from oeb_ray.errors import RequestError
 from oeb_ray.stored import runs_at
 from tests.helpers import SmallCorpus, make_corpus, manifest_rows, overrides, run_inline, write_manifest
@@ -121,6 +122,30 @@ def test_what_is_not_there_is_named_with_the_nearest_right_name(
         with pytest.raises(RequestError) as refused:
             call()
         assert said in str(refused.value)
+
+
+def test_a_table_of_predictions_scored_alone_reads_like_a_run(
+    small: SmallCorpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No suite, no provider, no record; further columns ride along."""
+    rows = [
+        {key: row[key] for key in ("doc_id", "gt_path", "schema")}
+        | {"pred_path": str(small.predictions / "bad" / f"{row['doc_id']}.json"), "batch": number % 3}
+        for number, row in enumerate(manifest_rows(small))
+    ]
+    write_manifest(tmp_path / "jobs.parquet", rows)
+    words = ["--root", str(small.folder), "--manifest", str(tmp_path / "jobs.parquet"), "--out", str(tmp_path / "run")]
+    assert main(["score", *words]) == 0
+    scores, verdicts = read_scores(str(tmp_path / "run")), read_verdicts(str(tmp_path / "run"), doc_id=DOC)
+    assert scores.num_rows == 90 and scores.column_names[-1] == "batch"
+    assert set(scores.column("run").to_pylist()) == set(verdicts.column("run").to_pylist()) == {"run"}
+    assert set(verdicts.column("doc_id").to_pylist()) == {DOC} and verdicts.column("suite").null_count == len(verdicts)
+    capsys.readouterr()
+    assert main(["show", str(tmp_path / "run"), "--suites"]) == 0
+    assert "90/90" in capsys.readouterr().out
+    assert main(["audit", str(tmp_path), "run", "--doc", DOC]) == 0
+    assert main(["diff", str(tmp_path / "run"), str(tmp_path / "run")]) == 0
+    assert "90 scored in both" in capsys.readouterr().out
 
 
 def test_a_folder_of_tables_alone_is_a_run(small: SmallCorpus, finished: str, tmp_path: Path) -> None:

@@ -12,14 +12,28 @@ from collections.abc import Sequence
 
 from .. import __version__
 from ..errors import RequestError, suggestion
-from . import audit, benchmark, corpus, diff, explain, ledger, providers, score, simulate
+from . import (
+    audit,
+    benchmark,
+    corpus,
+    diff,
+    explain,
+    export,
+    imports,
+    ledger,
+    providers,
+    score,
+    show,
+    simulate,
+    verify,
+)
 from .base import ended
 
 EPILOG = (
     "exit codes: 0 done, 1 all documents of a run failed, or a fault of ours, 2 request, 3 account, 4 gate not met, "
     "5 storage, 129/130/143 stopped"
 )
-COMMANDS = (score, benchmark, audit, diff, explain, ledger, providers, corpus, simulate)
+COMMANDS = (score, benchmark, show, audit, diff, verify, explain, export, imports, ledger, providers, corpus, simulate)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import layout, media, storage
 from ..ask import Outcome, failed, history, predict, receipt_of
@@ -140,13 +140,34 @@ def do_score(task: PartTask) -> Graded | Lost:
 
 
 def _score(task: PartTask) -> PartReceipt:
+    made = make_part(task)
+    if not made.broken:
+        home = layout.Home(task.suite, task.part)
+        stamp = part_stamp(SCORER, task.items, made.golds)
+        verdicts = layout.part(task.out, task.run.name, layout.VERDICTS, home)
+        if task.verdicts:
+            storage.put(verdicts, verdict_part(made.scored, stamp))
+        else:
+            storage.delete(verdicts)
+        storage.put(layout.part(task.out, task.run.name, layout.SCORES, home), score_part(made.rows, stamp))
+    return PartReceipt(task.run.name, made.golds, tuple(made.broken), tuple(made.notes))
+
+
+class MadePart(NamedTuple):
+    """A part before it is written: score rows; (doc_id, suite, Scored) of the scored documents; digests of the golds
+    that could be read; doc_ids whose prediction is not the one that the record names; notes on golds."""
+
+    rows: list[dict[str, Any]]
+    scored: list[tuple[str, str, Scored]]
+    golds: dict[str, str]
+    broken: list[str]
+    notes: list[str]
+
+
+def make_part(task: PartTask) -> MadePart:
+    """Loads and scores the documents of a part."""
     run, out = task.run, task.out
-    home = layout.Home(task.suite, task.part)
-    rows: list[dict[str, Any]] = []
-    scored: list[tuple[str, str, Scored]] = []
-    golds: dict[str, str] = {}
-    notes: list[str] = []
-    broken = []
+    rows, scored, golds, broken, notes = made = MadePart([], [], {}, [], [])
     for item in task.items:
         gold = _gold(item)
         prediction = None
@@ -172,15 +193,7 @@ def _score(task: PartTask) -> PartReceipt:
         rows.append({**head, **graded.row, **tail})
         if graded.scored is not None:
             scored.append((item.doc_id, task.suite, graded.scored))
-    if not broken:
-        stamp = part_stamp(SCORER, task.items, golds)
-        verdicts = layout.part(out, run.name, layout.VERDICTS, home)
-        if task.verdicts:
-            storage.put(verdicts, verdict_part(scored, stamp))
-        else:
-            storage.delete(verdicts)
-        storage.put(layout.part(out, run.name, layout.SCORES, home), score_part(rows, stamp))
-    return PartReceipt(run.name, golds, tuple(broken), tuple(notes))
+    return made
 
 
 def _gold(item: ScoreItem) -> bytes | None:

@@ -31,7 +31,7 @@ class Corpus:
     ``identity`` is what makes it the same corpus on resume; ``commit`` its version, if it has one. ``doc_paths``
     and ``gt_paths`` are absolute paths or URLs; ``stamps`` maps them to size and ETag or modification time. ``schemas``
     are the distinct schemas as JSON text with their digests, ``schema_of`` the position in them. ``selected`` holds
-    positions of documents.
+    positions of documents. ``address``: of the manifest; ``root``: where its relative paths start.
     """
 
     identity: str
@@ -44,6 +44,8 @@ class Corpus:
     schema_of: list[int]
     stamps: dict[str, FileStamp]
     selected: tuple[int, ...]
+    address: str
+    root: str
     commit: str | None = None
 
     def __len__(self) -> int:
@@ -115,6 +117,8 @@ def load(
         [number for number in schema_of if number is not None],  # all of them, or it would be a fault
         stamps,
         _select(ids, of_suite, suites, limit, only),
+        address,
+        root,
         commit,
     )
 
