@@ -6,6 +6,7 @@ part of a config: providers read them from the environment.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ from .storage import protocol_of
 
 RETRY = ("", "transient", "all")
 MOST_REPEATS = 99
+SHORTEST_KEY = 8  # characters from which a value is looked for
+_SECRET = re.compile(r"(^|_)(api_?key|key|secret|token|password|credentials?)$", re.IGNORECASE)
 GROUPS = ("provider", "corpus", "storage", "cluster", "scorer", "experiment")
 
 
@@ -32,7 +35,7 @@ class Job:
     """What was asked for.
 
     ``providers``: per provider what its config says; ``repo``: a dataset of the hub, else ``manifest`` is the corpus;
-    ``timeout``: seconds per document.
+    ``timeout``: seconds per document; ``config``: all of it as it was resolved, for the record.
     """
 
     providers: Mapping[str, Mapping[str, Any]]
@@ -54,6 +57,7 @@ class Job:
     dry_run: bool
     confirm: bool
     cluster: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
 
 
 def conf_dir() -> Path:
@@ -75,6 +79,7 @@ def composed(overrides: Sequence[str], config_dir: str | None = None) -> DictCon
     """
     if config_dir and not Path(config_dir).is_dir():
         raise RequestError(f"--config-dir {config_dir}: there is no such folder")
+    _refuse_secrets(overrides)
     GlobalHydra.instance().clear()
     extra = [f"hydra.searchpath=[file://{Path(config_dir).resolve()}]"] if config_dir else []
     try:
@@ -82,6 +87,26 @@ def composed(overrides: Sequence[str], config_dir: str | None = None) -> DictCon
             return compose("config", overrides=[*extra, *overrides])
     except (HydraException, OmegaConfBaseException, AssertionError, ValueError, YAMLError) as error:
         raise RequestError(_hydra_message(error, overrides)) from error
+
+
+def _refuse_secrets(overrides: Sequence[str]) -> None:
+    """A key on a command line stands in histories, process lists and job listings; none is taken from there.
+
+    Raises:
+        RequestError: names the words, never their values.
+    """
+    from .providers.registry import PAID
+
+    keys = {os.environ.get(name, "") for vendor in PAID.values() for name in vendor.credential}
+    wrong = []
+    for word in overrides:
+        name, _, value = word.partition("=")
+        if _SECRET.search(name.lstrip("+~").rsplit(".", 1)[-1]):
+            wrong.append(f"{name}: keys come from the environment (see `oeb providers NAME`), never from a config")
+        elif any(len(key) >= SHORTEST_KEY and key in value for key in keys):
+            wrong.append(f"{name}: its value holds a key of the environment; keys are no part of a config")
+    if wrong:
+        raise refused("secrets are refused", wrong)
 
 
 def _hydra_message(error: Exception, overrides: Sequence[str]) -> str:
@@ -152,6 +177,7 @@ def read_job(config: DictConfig, values: Mapping[str, Any] | None = None) -> Job
         dry_run=read.one("dry_run", bool, "true or false"),
         confirm=read.one("confirm", bool, "true or false"),
         cluster=read.cluster(),
+        config=plain,
     )
     if type(job.repeats) is int and not 1 <= job.repeats <= MOST_REPEATS:
         problems.append(f"repeats={job.repeats}: wants a whole number from 1 to {MOST_REPEATS}")

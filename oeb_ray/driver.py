@@ -22,6 +22,7 @@ from .cluster.contract import Cluster, Ended, Graded, Predicted
 from .cluster.work import do_give_up
 from .errors import InternalError, LimitReached, OebError, Stopped
 from .folders import claim_folders
+from .jsontext import pretty
 from .plan import Plan, RunPlan
 from .receipts import add_to_index, merge_index, read_receipt, stored_receipts
 from .records import PartTask, PredictBatch, Receipt
@@ -104,6 +105,7 @@ class Driver:
         plan = self.plan
         claim_folders(plan.out, plan.corpus, [made.run for made in plan.runs])
         for made in plan.runs:
+            storage.put(storage.join(plan.out, made.run.name, "config.json"), pretty(plan.config))
             if made.receipts:
                 asked = frozenset(plan.corpus.ids[position] for position in made.predict)
                 merge_index(plan.out, made.run.name, (), without=asked)

@@ -64,7 +64,10 @@ class RunPlan:
 
 @dataclass
 class Plan:
-    """All Runs of a job over one corpus. ``homes``: each document's, by position in the manifest."""
+    """All Runs of a job over one corpus. ``homes``: each document's, by position in the manifest.
+
+    ``config``: what was asked for, and the versions of packages, as each Run's config.json keeps it.
+    """
 
     out: str
     corpus: Corpus
@@ -74,6 +77,7 @@ class Plan:
     members: dict[layout.Home, list[int]]
     files: FileDigests
     warnings: list[str] = field(default_factory=list)
+    config: dict[str, Any] = field(default_factory=dict)
 
     def item(self, run: RunPlan, position: int) -> ScoreItem:
         """The document at a position as it is scored for a Run; it must have a receipt."""

@@ -6,6 +6,8 @@ In: a Job. Out: a Plan, and once it is executed the summaries by run and what st
 from __future__ import annotations
 
 import dataclasses
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 from . import storage
@@ -19,6 +21,8 @@ from .plan import Plan, Selection, expand, make_plan
 from .records import Run
 from .runstate import Progress, RunState
 from .signals import Interrupts
+
+VERSIONED = ("oeb_ray", "ray", "numpy", "scipy", "pyarrow", "httpx", "msgspec", "pypdfium2", "fsspec", "s3fs")
 
 
 class Outcome(NamedTuple):
@@ -42,6 +46,7 @@ def plan_job(job: Job, *others: Job) -> Plan:
     selection = Selection(job.verdicts, job.rescore, job.score_only, job.retry_failed, job.predict_stale)
     plan = make_plan(storage.absolute(job.out), corpus, runs, selection)
     plan.warnings.extend(warnings)
+    plan.config = {"jobs": [each.config for each in (job, *others)], "versions": _versions()}
     return plan
 
 
@@ -59,6 +64,15 @@ def corpus_of(job: Job, fetched: hub.Fetched | None) -> Corpus:
     )
 
 
+def _versions() -> dict[str, str]:
+    """What is installed of all that can change a figure or a request."""
+    found = {}
+    for name in VERSIONED:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
 def _expanded(jobs: list[Job]) -> tuple[list[Run], list[str]]:
     """The Runs of all jobs, and warnings."""
     first = jobs[0]
@@ -66,7 +80,7 @@ def _expanded(jobs: list[Job]) -> tuple[list[Run], list[str]]:
         f"{field.name}={getattr(job, field.name)!r} in one job of the sweep, {getattr(first, field.name)!r} in another"
         for job in jobs[1:]
         for field in dataclasses.fields(Job)
-        if field.name != "providers" and getattr(job, field.name) != getattr(first, field.name)
+        if field.name not in ("providers", "config") and getattr(job, field.name) != getattr(first, field.name)
     ]
     if problems:
         raise refused("jobs of a sweep may differ in providers and their options only", dict.fromkeys(problems))

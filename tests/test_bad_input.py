@@ -116,7 +116,6 @@ def test_schemas_may_be_text_or_bytes_and_lie_in_dictionaries(corpus: SmallCorpu
         (["--limit", "-1"], "limit=-1: must be 0"),
         (["--suites", "suite 1", "--only", "doc 00000 [x]"], "the selection is empty"),
         (["--providers", "datlab"], "did you mean datalab?"),
-        (["--providers", "reducto"], "cannot call it yet"),
         (["--options", '{"replay": {"sytem": "a"}}'], "providers.replay.sytem: no such setting; did you mean system?"),
         (["--options", '{"replay": []}'], "the list is empty"),
         (["--options", '{"reducto": {}}'], "'reducto', which is not among the providers to run: replay"),

@@ -57,6 +57,8 @@ GROUPS = {
 NEEDED = {
     "corpus=manifest": ["corpus.manifest=x"],
     "storage=s3": ["storage.root=s3://b"],
+    "storage=gcs": ["storage.root=gs://b"],
+    "storage=azure": ["storage.root=abfs://b"],
     "cluster=existing": ["cluster.address='h:1'"],
 }
 
@@ -198,6 +200,17 @@ def test_options_and_grids_expand_to_runs(tmp_path: Path, monkeypatch: pytest.Mo
     assert [run.settings["system"] for run in runs] == ["a", "b"], "what comes to the same settings is one run"
     runs, _ = plan.expand({"replay": {"options": [{"system": "a"}], "folder": "x", "seed": 7}}, 60.0)
     assert runs[0].name == plan.run_name("replay", {"system": "a"}), "run options are not in the name"
+
+
+@pytest.mark.parametrize(
+    "word", ["+providers.datalab.api_key=sk-0815", "storage.root=runs/sk-canary-0815", "+datalab_token=x"]
+)
+def test_a_secret_in_an_override_is_refused_and_not_repeated(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """BR-55"""
+    monkeypatch.setenv("DATALAB_API_KEY", "sk-canary-0815")
+    with pytest.raises(RequestError, match="secrets are refused") as error:
+        composed(["provider=[datalab]", word])
+    assert "0815" not in str(error.value)
 
 
 def test_a_name_that_cannot_be_stored_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,10 +24,14 @@ CENT = 0.005  # dollars by which bill and spend may differ
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a vendor's account was held to: calls in flight, requests in any 60 s (None: no limit)."""
+    """What a vendor's account was held to: calls in flight, requests in any 60 s (None: no limit).
+
+    ``lingers``: seconds that the vendor may be at work on a call whose answer was lost; for us it has ended.
+    """
 
     cap: int
     rpm: int | None = None
+    lingers: float = 5.0
 
 
 def faults(log: Sequence[Mapping[str, Any]], outs: Iterable[str], limits: Mapping[str, Limits]) -> list[str]:
@@ -49,8 +53,8 @@ def faults(log: Sequence[Mapping[str, Any]], outs: Iterable[str], limits: Mappin
     for vendor, limit in limits.items():
         ours = [entry for _, entry in made if entry.attempt.account.partition("@")[0] == vendor]
         seen = [line for line in log if line["vendor"] == vendor]
-        found += _claims(vendor, [line for line in seen if line["kind"] == "submit"], ours)
-        found += _passed(vendor, seen, limit)
+        more, lost = _claims(vendor, [line for line in seen if line["kind"] == "submit"], ours)
+        found += more + _passed(vendor, seen, lost, limit)
     return found
 
 
@@ -61,8 +65,13 @@ def _named(entry: Entry) -> str:
 # --- submissions and claims ---------------------------------------------------------------------------------------
 
 
-def _claims(vendor: str, submissions: Sequence[Mapping[str, Any]], ours: Sequence[Entry]) -> list[str]:
-    """Gives each submission an attempt: by its job's id, else one of its document claimed before it and of no job."""
+def _claims(
+    vendor: str, submissions: Sequence[Mapping[str, Any]], ours: Sequence[Entry]
+) -> tuple[list[str], list[float]]:
+    """Gives each submission an attempt: by its job's id, else one of its document claimed before it and of no job.
+
+    Returns what does not fit, and when those were accepted whose answers nobody got.
+    """
     found: list[str] = []
     by_job = {entry.attempt.job_id: entry for entry in ours if entry.attempt.job_id}
     free: dict[str, list[Entry]] = defaultdict(list)
@@ -92,7 +101,8 @@ def _claims(vendor: str, submissions: Sequence[Mapping[str, Any]], ours: Sequenc
         )
     found += [f"{_named(entry)}: its job {job} was never accepted" for job, entry in by_job.items()]
     found += _bill(vendor, submissions, ours, given)
-    return found
+    unheard = {(e.run, e.attempt.doc_id, e.attempt.n) for e in ours if e.attempt.is_unpriced and not e.attempt.job_id}
+    return found, sorted(line["mono"] for key, line in given.items() if key in unheard and line["accepted"])
 
 
 def _claimed_before(waiting: list[Entry], line: Mapping[str, Any]) -> Entry | None:
@@ -165,9 +175,15 @@ def _unexplained_records(made: Sequence[tuple[str, Entry]]) -> list[str]:
 # --- limits -------------------------------------------------------------------------------------------------------
 
 
-def _passed(vendor: str, seen: Sequence[Mapping[str, Any]], limit: Limits) -> list[str]:
+def _passed(vendor: str, seen: Sequence[Mapping[str, Any]], lost: Sequence[float], limit: Limits) -> list[str]:
+    """``lost``: when calls began whose answers were lost."""
     found = []
-    peak = max((line["in_flight"] for line in seen), default=0)
+
+    def ours(line: Mapping[str, Any]) -> int:
+        lingering = bisect.bisect_right(lost, line["mono"]) - bisect.bisect_left(lost, line["mono"] - limit.lingers)
+        return int(line["in_flight"]) - lingering
+
+    peak = max(map(ours, seen), default=0)
     if peak > limit.cap:
         found.append(f"{vendor}: {peak} in flight, at most {limit.cap} are allowed")
     if limit.rpm is not None:
