@@ -12,10 +12,12 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from oeb_ray import storage
 from oeb_ray.providers.registry import PAID
 from tests.helpers import KEY, SmallCorpus, make_corpus, overrides, run_inline
 from tests.nodes import Nodes
@@ -45,9 +47,14 @@ def finished(small: SmallCorpus, tmp_path_factory: pytest.TempPathFactory) -> st
 
 
 @pytest.fixture(scope="session")
-def finished_on_s3(small: SmallCorpus, s3: str) -> str:
+def finished_on_s3(finished: str, s3: str) -> str:
     """The same in a bucket."""
-    run_inline(overrides(small, f"{s3}/finished"))
+
+    def copy(key: str) -> None:
+        storage.put(f"{s3}/finished/{key}", storage.read(f"{finished}/{key}"))
+
+    with ThreadPoolExecutor(16) as threads:
+        list(threads.map(copy, storage.listed(finished)))
     return f"{s3}/finished"
 
 
