@@ -198,6 +198,15 @@ def errors_line(state: RunState) -> str:
     return f"{state.name}: {sum(state.errors.values())} failed: {'; '.join(common)}{more}"
 
 
+def retry_line(states: Sequence[RunState]) -> str:
+    """How failed documents are asked again; empty if none is recorded as failed."""
+    failed = [receipt for state in states for receipt in state.plan.receipts.values() if receipt.error is not None]
+    later = sum(receipt.retryable for receipt in failed)
+    if not failed:
+        return ""
+    return f"--retry-failed asks {later} of {len(failed)} again, which may succeed later; --retry-failed all asks each"
+
+
 def _told_apart(state: RunState) -> str:
     settings = state.plan.run.settings
     return f"  {settings['system']}" if "system" in settings else ""

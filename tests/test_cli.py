@@ -147,6 +147,7 @@ def test_all_documents_failing_is_code_1(small: SmallCorpus, tmp_path: Path) -> 
     code, out, _ = oeb("benchmark", *words)
     assert code == 1
     assert "180/180 documents  180 failed" in out
+    assert "--retry-failed asks " in out
 
 
 def test_hydra_jobs_take_the_same_words(small: SmallCorpus, tmp_path: Path) -> None:

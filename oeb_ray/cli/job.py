@@ -101,6 +101,8 @@ def _print_outcome(outcome: Outcome, out: str, seconds: float) -> None:
     for state in outcome.states:
         if state.errors:
             print(printable(progress.errors_line(state)))
+    if again := progress.retry_line(outcome.states):
+        print(again)
     print(progress.last_line(outcome.states, seconds))
     for name in outcome.summaries:
         print(f"{out}/{name}")
