@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
 import resource
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -179,12 +181,16 @@ def test_texts_in_brackets_and_control_characters_are_shown_as_they_are(tmp_path
             assert text in shown
 
 
-def at_a_terminal(words: list[str], answer: str, columns: int) -> tuple[int, str]:
-    """`oeb benchmark` at a real pseudo-terminal, where it asks and is answered: exit code, and all that it showed."""
+def at_a_terminal(words: list[str], answer: str, columns: int, *, stop: bytes = b"") -> tuple[int, str]:
+    """`oeb benchmark` at a real pseudo-terminal, where it asks and is answered: exit code, and all that it showed.
+
+    Once ``stop`` is seen, somebody presses Ctrl-C.
+    """
     leader, follower = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "oeb_ray", "benchmark", *words], stdin=follower, stdout=follower, stderr=follower,
         env={**os.environ, "COLUMNS": str(columns), "LINES": "40", "TERM": "xterm-256color"},
+        start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )  # fmt: skip
     os.close(follower)
     seen, asked = b"", False
@@ -200,6 +206,9 @@ def at_a_terminal(words: list[str], answer: str, columns: int) -> tuple[int, str
         if not asked and b"proceed? [y/N]" in seen:
             asked = True
             os.write(leader, f"{answer}\n".encode())
+        if stop and stop in seen:
+            stop = b""
+            os.write(leader, b"\x03")
     code = process.wait(timeout=30)
     os.close(leader)
     return code, seen.decode()
@@ -224,6 +233,16 @@ def test_a_terminal_is_asked_first_and_may_decline(small: SmallCorpus, tmp_path:
     assert code == 0 and "proceed?" not in shown
     code, shown = at_a_terminal(overrides(small, tmp_path / "out"), "", 120)
     assert code == 0 and "proceed?" not in shown, "with nothing to do there is nothing to ask"
+
+
+def test_ctrl_c_at_a_terminal_stops_and_the_same_command_goes_on(small: SmallCorpus, tmp_path: Path) -> None:
+    words = overrides(small, tmp_path / "out", "providers.replay.latency=0.1")
+    code, shown = at_a_terminal(words, "y", 120, stop=b"in flight")
+    assert code == 130
+    assert "stopping: nothing more is sent" in shown and "the same command goes on where this ended" in shown
+    assert "Traceback" not in shown
+    code, shown = at_a_terminal(words, "y", 120)
+    assert code == 0 and "180/180 documents  0 failed" in shown
 
 
 def test_a_sweep_is_one_plan(small: SmallCorpus, tmp_path: Path) -> None:
