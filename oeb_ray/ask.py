@@ -57,7 +57,7 @@ async def predict(
     Raises:
         RequestError, AccountFailure, StorageError: nothing can be recorded for the document.
     """
-    provider = find(run.provider)
+    provider = find(run.provider, run.settings)
     own = {key: value for key, value in run.options.items() if key != "timeout_s"}
     settings, options = provider.Settings(**run.settings), provider.Options(**own)
     started = time.monotonic()

@@ -18,9 +18,10 @@ from typing import Any
 from . import storage
 from .errors import NotSent
 from .jsontext import pretty, read_json
+from .providers.contract import UNUSABLE
 
 HEARTBEAT_SECONDS = 15.0
-# Outcomes: a refusal with its status; an answer not yet recorded; a claim that was found to be needless.
+# Outcomes: a refusal with its status; an answer not yet recorded; a claim that was found to be needless; UNUSABLE.
 REFUSED, ANSWERED, NOT_MADE = "status", "answered", "not made"
 DEAD_SECONDS = 60.0  # without a heartbeat, by the store's own clock
 
@@ -53,6 +54,11 @@ class Attempt:
     def is_free(self) -> bool:
         """Whether the vendor provably did nothing for it."""
         return self.outcome is not None and self.outcome.startswith((REFUSED, NotSent.__name__, NOT_MADE))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the vendor may have an answer to it that nobody has read: it is not repeated unasked."""
+        return not self.is_free and self.outcome != UNUSABLE
 
     @property
     def is_unpriced(self) -> bool:

@@ -21,6 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from .errors import RequestError, refused, suggestion
+from .providers.models import GROUP, HOW, HOW_OPTIONS
 from .storage import protocol_of
 
 RETRY = ("", "transient", "all")
@@ -35,7 +36,8 @@ class Job:
     """What was asked for.
 
     ``providers``: per provider what its config says; ``repo``: a dataset of the hub, else ``manifest`` is the corpus;
-    ``timeout``: seconds per document; ``config``: all of it as it was resolved, for the record.
+    ``timeout``: seconds per document; ``config``: all of it as it was resolved, for the record; ``rehearsal``: dials by
+    simulated vendor, None to call the real ones.
     """
 
     providers: Mapping[str, Mapping[str, Any]]
@@ -58,6 +60,7 @@ class Job:
     confirm: bool
     cluster: Mapping[str, Any] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
+    rehearsal: Mapping[str, Any] | None = None
 
 
 def conf_dir() -> Path:
@@ -115,10 +118,13 @@ def _hydra_message(error: Exception, overrides: Sequence[str]) -> str:
     for override in overrides:
         key, _, value = override.partition("=")
         name = key.lstrip("+~")
-        if name in GROUPS:
+        if name.startswith("providers.") and not (conf_dir() / "provider" / f"{name.split('.')[1]}.yaml").is_file():
+            said[0] = "the configuration is refused"
+            said.append(f"{name}: dots separate keys, so no model id can be one; write {HOW} {HOW_OPTIONS}")
+        elif name in GROUPS:
             known = sorted(path.stem for path in (conf_dir() / name).glob("*.yaml"))
             members = [word.strip(" '\"") for word in value.strip("[]").split(",")]
-            said.extend(f"{name}={member}: {suggestion(member, known)}" for member in members if member not in known)
+            said.extend(f"{name}={member}: {_instead(member, known)}" for member in members if member not in known)
             if "," in value and "[" not in value:
                 said.append(f"several of a group are written {name}=[{value}], in quotes for the shell")
         elif f"'{name}'" in said[0]:
@@ -127,16 +133,21 @@ def _hydra_message(error: Exception, overrides: Sequence[str]) -> str:
     return "\n  ".join(said)
 
 
+def _instead(member: str, known: Sequence[str]) -> str:
+    """What to choose instead of an unknown member of a group."""
+    return f"models are chosen with provider=[{GROUP}] {HOW}" if "/" in member else suggestion(member, known)
+
+
 # What a job's config holds, by dotted key; what lies below providers is the providers' own.
 _KEYS = (
     "suites only limit timeout verdicts rescore score_only retry_failed predict_stale repeats dry_run confirm "
     "storage.root corpus.name corpus.repo corpus.manifest corpus.data_root cluster.kind cluster.cpus cluster.address "
-    "scorer.name providers"
+    "scorer.name rehearsal providers"
 ).split()
 
 
-def read_job(config: DictConfig, values: Mapping[str, Any] | None = None) -> Job:
-    """A composed config as a Job; ``values`` replace what the config says, by dotted key, or one with slashes.
+def read_job(config: DictConfig, values: Mapping[str | tuple[str, ...], Any] | None = None) -> Job:
+    """A composed config as a Job; ``values`` replace what the config says, by dotted key or by its parts.
 
     Raises:
         RequestError: a value of another type, an unknown key, or one that must be given; all at once.
@@ -178,6 +189,7 @@ def read_job(config: DictConfig, values: Mapping[str, Any] | None = None) -> Job
         confirm=read.one("confirm", bool, "true or false"),
         cluster=read.cluster(),
         config=plain,
+        rehearsal=read.rehearsal(),
     )
     if type(job.repeats) is int and not 1 <= job.repeats <= MOST_REPEATS:
         problems.append(f"repeats={job.repeats}: wants a whole number from 1 to {MOST_REPEATS}")
@@ -215,16 +227,19 @@ def _plain(config: DictConfig, prefix: str, problems: list[str]) -> dict[str, An
     return plain
 
 
-def _put(plain: dict[str, Any], key: str, value: Any, problems: list[str]) -> None:
-    *parents, last = key.split("/" if "/" in key else ".")
+def _put(plain: dict[str, Any], key: str | tuple[str, ...], value: Any, problems: list[str]) -> None:
+    *parents, last = key.split(".") if isinstance(key, str) else key
     node = plain
-    for part in parents:
-        if part not in node and parents[0] == "providers":
+    for depth, part in enumerate(parents):
+        if part not in node and depth == 1 and parents[0] == "providers":
             problems.append(
-                f"options for {part!r}, which is not among the providers to run: {', '.join(node) or '(none)'}"
+                f"options for {last if part == GROUP else part!r}, which is not among the providers to run: "
+                f"{', '.join(node) or '(none)'}"
             )
             return
-        node = node.setdefault(part, {})
+        if not isinstance(node.get(part), dict):
+            node[part] = {}
+        node = node[part]
     node[last] = value
     problems[:] = [problem for problem in problems if not problem.startswith(f"{key}:")]
 
@@ -278,6 +293,14 @@ class _Reader:
         if address is not None and not re.fullmatch(r"(ray://)?[^/\s:]+:\d+|auto", str(address)):
             self.problems.append(f"cluster.address={address!r}: wants HOST:PORT")
         return dict(entry)
+
+    def rehearsal(self) -> dict[str, Any] | None:
+        """Dials by vendor; what they hold is checked by whoever uses them."""
+        entry = self._value("rehearsal")
+        if entry is not None and not isinstance(entry, Mapping):
+            self.problems.append(f"rehearsal={entry!r}: wants dials by vendor; choose experiment=rehearsal")
+            return None
+        return None if entry is None else dict(entry)
 
     def text_or_none(self, key: str) -> str | None:
         value = self._value(key)

@@ -19,7 +19,7 @@ from . import layout, storage
 from .calls import ANSWERED, NOT_MADE, REFUSED, Attempt, Owner, claim, new_attempt, note
 from .errors import NotSent, OebError, StorageError, Unreachable, VendorTimeout
 from .pool import Pool
-from .providers.contract import Response
+from .providers.contract import UNUSABLE, Response
 from .providers.transport import LOST, retry_after
 
 P = ParamSpec("P")
@@ -96,12 +96,21 @@ class PaidCall:
         self._timeout, self._estimate, self._replaces = timeout, estimate, replaces
         self._until: float | None = None
         self._reserved: list[float | None] = [None] * len(before)
-        if before and not replaces and not before[-1].is_free:  # else it counts among what is recorded
-            self._reserved[-1] = pool.owe(place.job, place.run, estimate)
+        if not replaces:  # else they count among what is recorded
+            self._owe_earlier()
         self._earlier = len(before)
         self._ours = len(before) - adopts  # the first attempt that may be noted here
         self._written = before[-1] if before else None  # the last attempt as it is stored
         self._status: int | None = None
+
+    def _owe_earlier(self) -> None:
+        """Attempts from before count as well: one that is open at what it may cost, the others at what they did."""
+        place = self._place
+        for number, attempt in enumerate(self.attempts):
+            if not attempt.is_free:
+                self._reserved[number] = self._pool.owe(place.job, place.run, self._estimate)
+                if number + 1 < len(self.attempts) or not attempt.is_open:
+                    self._settle(number, attempt.usd)
 
     # --- time -----------------------------------------------------------------------------------------------------
 
@@ -123,6 +132,9 @@ class PaidCall:
     @asynccontextmanager
     async def paid(self, reason: str) -> AsyncIterator[None]:
         place = self._place
+        if reason == UNUSABLE and len(self.attempts) > self._ours:
+            await self._note(outcome=UNUSABLE)
+            self._settle(len(self.attempts) - 1, self.attempts[-1].usd)
         reserved = await self._pool.reserve(place.job, place.run, self._estimate)
         if self.attempts and len(self.attempts) == self._earlier:  # the first claim of this call
             reason = f"again after: {self.attempts[-1].outcome or 'unknown outcome'}"
@@ -161,12 +173,12 @@ class PaidCall:
         raise Taken(f"{attempt.doc_id!r} has been recorded meanwhile")
 
     async def _note_status(self) -> None:
-        """A refusal is an end, and costs nothing; an answer without a job is one too, and is lost if we die now."""
+        """A refusal is an end, and costs what it states; an answer without a job is one too, lost if we die now."""
         if self._status is None or self._status in LOST:
             return
         if self._status >= 400:
             await self._note(outcome=f"{REFUSED} {self._status}")
-            self._settle(len(self.attempts) - 1, 0.0)
+            self._settle(len(self.attempts) - 1, self.attempts[-1].usd or 0.0)
         elif self.job_id is None:
             await self._note(outcome=ANSWERED)
 
@@ -242,6 +254,7 @@ class PaidCall:
         content: bytes | None = None,
         timeout: float = 120.0,
         late: bool = False,
+        reading: Callable[[Response], Response] | None = None,
     ) -> Response:
         await self._pool.turn()
         if self._pool.stopped is not None and self.job_id is None:  # what is paid for is still fetched
@@ -272,6 +285,7 @@ class PaidCall:
             if self.remaining() <= 0.05:
                 raise VendorTimeout(f"no answer within {self._timeout:g} s") from error
             raise Unreachable(f"the answer is lost: {type(error).__name__}: {error}"[:300]) from error
+        response = reading(response) if reading else response
         self._status = response.status
         self._tell_pool(response)
         return response
@@ -292,10 +306,12 @@ class PaidCall:
             await answer.aclose()
 
     def _tell_pool(self, response: Response) -> None:
-        wish = retry_after(response.headers, time.time()) if response.status in THROTTLING else None
+        throttles = response.status in THROTTLING or response.throttled
+        wish = retry_after(response.headers, time.time()) if throttles else None
         if wish:
             self._pool.pause(min(wish, self._timeout))
-        if wish or response.status == TOO_MANY:  # a 503 that asks for nothing is one request's bad luck
+        # A 503 that asks for nothing is one request's bad luck.
+        if wish or response.status == TOO_MANY or response.throttled:
             self._pool.throttled()
         elif 200 <= response.status < 300:
             self._pool.proven()

@@ -20,7 +20,8 @@ from .errors import MissingCredential, RequestError, WorkerLost, refused
 from .folders import check_corpus, check_settings, other_work
 from .grade import SCORER
 from .providers.contract import LaneOptions, choice_warnings, typed
-from .providers.registry import PAID, find, lane_of, name_of, resolved, run_name, settings_class
+from .providers.models import named
+from .providers.registry import find, lane_of, name_of, paid, resolved, run_name, settings_class
 from .receipts import stored_receipts
 from .records import Doc, FileStamp, Receipt, Run, ScoreItem
 from .tables import digests_table, part_stamp, read_digests, stamp_at
@@ -115,7 +116,8 @@ def expand(
     its name ends in ``~2``, and so on.
 
     A provider's entry may hold ``options`` (a list of option sets, or one), ``grid`` (lists of values, all combined),
-    settings of its own that go into each set, and run options. Sets that come to the same settings are one Run.
+    settings of its own that go into each set, and run options. Sets that come to the same settings are one Run. The
+    entry ``openrouter`` lists ``models``, each of which is a provider.
 
     Raises:
         RequestError: unknown providers or settings, values of another type, empty lists; all at once.
@@ -125,8 +127,7 @@ def expand(
     problems: list[str] = []
     without_key: set[str] = set()
     warnings: list[str] = []
-    for name, entry in providers.items():
-        prefix = f"providers.{name}"
+    for name, entry, prefix in named(providers, problems):
         try:
             kind = settings_class(name)
             provider = find(name)
@@ -136,20 +137,23 @@ def expand(
         own = {key: value for key, value in entry.items() if key not in ("options", "grid")}
         options, more = typed(provider.Options, _taken(own, provider.Options), prefix)
         problems.extend(more)
-        paid = PAID.get(name)
-        limits, more = typed(LaneOptions, _taken(own, LaneOptions) if paid else {}, prefix)
+        limits, more = typed(LaneOptions, _taken(own, LaneOptions) if paid(name) else {}, prefix)
         problems.extend(more)
-        if paid and limits["max_usd"] is not None and not paid.states_usd and limits["usd_per_doc"] is None:
-            problems.append(f"{prefix}.max_usd: {name} states no dollars; give usd_per_doc, or the limit sees nothing")
         for given in _option_sets(entry.get("options"), entry.get("grid"), prefix, problems):
             settings, more = resolved(name, {**own, **given}, prefix)
             problems.extend(more)
             if more:
                 continue
-            problems.extend(f"{prefix}: {what}" for what in provider.problems(settings, options))
+            provider, vendor = find(name, settings), paid(name, settings)
+            wrong = provider.problems(settings, options)
+            problems.extend(f"{prefix}: {what}" for what in wrong)
             warnings.extend(choice_warnings(kind, settings, prefix))
+            if vendor and limits["max_usd"] is not None and not vendor.states_usd and limits["usd_per_doc"] is None:
+                problems.append(
+                    f"{prefix}.max_usd: {name} states no dollars; give usd_per_doc, or the limit sees nothing"
+                )
             try:
-                lane = lane_of(paid, settings, options, limits) if paid and calls else None
+                lane = lane_of(vendor, settings, options, limits) if vendor and calls and not wrong else None
             except MissingCredential as error:
                 without_key.add(str(error))
                 problems.append(str(error))

@@ -42,12 +42,17 @@ def plan_job(job: Job, *others: Job) -> Plan:
         RequestError: what cannot be done, all at once; or jobs of a sweep that differ in more than their providers.
     """
     runs, warnings = _expanded([job, *others])
-    corpus = corpus_of(job, hub.fetch(job.repo, job.data_root) if job.repo else None)
+    corpus = loaded_corpus(job)
     selection = Selection(job.verdicts, job.rescore, job.score_only, job.retry_failed, job.predict_stale)
     plan = make_plan(storage.absolute(job.out), corpus, runs, selection)
     plan.warnings.extend(warnings)
     plan.config = {"jobs": [each.config for each in (job, *others)], "versions": _versions()}
     return plan
+
+
+def loaded_corpus(job: Job) -> Corpus:
+    """The corpus of a job; one of the hub is fetched first. Raises RequestError."""
+    return corpus_of(job, hub.fetch(job.repo, job.data_root) if job.repo else None)
 
 
 def corpus_of(job: Job, fetched: hub.Fetched | None) -> Corpus:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +31,31 @@ def corpus(tmp_path: Path) -> SmallCorpus:
 
 
 class Setting:
-    """An account, a run and a simulator; ``ask`` predicts every document at once."""
+    """An account, a run and a simulator; ``ask`` predicts every document at once.
 
-    def __init__(self, corpus: SmallCorpus, out: Path, vendor: str, simulator: Simulator, **options: Any) -> None:
+    ``provider``: a chat model's id, where that is not the vendor's name; ``given``: its settings.
+    """
+
+    def __init__(
+        self,
+        corpus: SmallCorpus,
+        out: Path,
+        vendor: str,
+        simulator: Simulator,
+        *,
+        provider: str = "",
+        given: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
         self.corpus: Corpus = load(str(corpus.manifest))
         self.out, self.vendor, self.simulator = str(out), vendor, simulator
-        given = {"poll_interval": 0.1} if vendor == "datalab" else {}
+        provider, given = provider or vendor, given or {}
+        if vendor == "datalab":
+            given["poll_interval"] = 0.1
         self.run = Run(
-            run_name(vendor, given),
-            vendor,
-            settings_for(vendor, given),
+            run_name(provider, given),
+            provider,
+            settings_for(provider, given),
             {"timeout_s": 20.0, "address": f"{simulator.url}/{vendor}"} | options,
             Lane("test", 4, None, None, usd_per_doc=0.03),
         )
@@ -47,7 +63,9 @@ class Setting:
     def batch(self, position: int, again: bool = False) -> PredictBatch:
         return PredictBatch(self.out, self.run, (self.corpus.doc(position),), again)
 
-    async def _ask(self, again: bool, member: dict[str, Any]) -> list[Predicted]:
+    async def _ask(
+        self, again: bool, member: dict[str, Any], positions: Sequence[int] | None = None
+    ) -> list[Predicted]:
         account = Account("test")
         account.register(
             "job", {"cap": 4, "rpm": None, "max_usd": None, "digest": "1", "spent": {}, "resumed": False} | member
@@ -59,15 +77,16 @@ class Setting:
                 await asyncio.sleep(2)
 
         beating = asyncio.ensure_future(alive())
-        asked = (account.predict("job", self.batch(position, again)) for position in range(len(self.corpus)))
+        places = range(len(self.corpus)) if positions is None else positions
+        asked = (account.predict("job", self.batch(position, again)) for position in places)
         try:
             return await asyncio.gather(*asked)
         finally:
             beating.cancel()
             await account.close()
 
-    def ask(self, again: bool = False, **member: Any) -> list[Predicted]:
-        return asyncio.run(self._ask(again, member))
+    def ask(self, again: bool = False, positions: Sequence[int] | None = None, **member: Any) -> list[Predicted]:
+        return asyncio.run(self._ask(again, member, positions))
 
     def record(self, position: int) -> dict[str, Any]:
         found = json.loads(storage.read(layout.record(self.out, self.run.name, self.corpus.ids[position])))

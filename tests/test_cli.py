@@ -119,7 +119,16 @@ def test_providers_are_plain_lines_in_a_pipe() -> None:
     for said in ("mode = 'balanced'", "poll_interval = 5.0 s", "one of fast, balanced, accurate"):
         assert said in shown
     assert "latency" in oeb("providers", "replay")[1]
-    assert "max_output_tokens = 128000" in oeb("providers", "openai/gpt-5.6-sol")[1]
+    assert names[-5:-2] == ["openai/gpt-5.6-sol", "anthropic/claude-opus-5", "google/gemini-3.7-flash"]
+    shown = oeb("providers", "openai/gpt-5.6-sol")[1]
+    for said in (
+        "max_output_tokens = 128000 tokens",
+        "OPENROUTER_API_KEY",
+        "OPENAI_API_KEY",
+        "in_flight = 5",
+        "image/png",
+    ):
+        assert said in shown
     code, _, err = oeb("providers", "datlab")
     assert code == 2 and "did you mean datalab?" in err
 

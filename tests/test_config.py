@@ -11,6 +11,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from oeb_ray import plan
+from oeb_ray.cli import benchmark
 from oeb_ray.config import composed, conf_dir, read_job
 from oeb_ray.errors import RequestError
 from oeb_ray.providers.registry import ALL_PROVIDERS, settings_class, settings_for
@@ -78,8 +79,11 @@ def test_provider_files_name_all_settings_and_no_default() -> None:
         assert all(plain[field] == "???" for field in fields), name
 
 
-def test_all_providers_have_a_file() -> None:
-    assert GROUPS["provider"] == ALL_PROVIDERS
+def test_all_providers_have_a_file_and_the_models_one_together() -> None:
+    assert GROUPS["provider"] == sorted([*ALL_PROVIDERS, "openrouter"])
+    plain = OmegaConf.to_container(OmegaConf.load(conf_dir() / "provider" / "openrouter.yaml"))
+    fields = {field.name for field in dataclasses.fields(settings_class("org/model"))} - {"model"}
+    assert fields <= set(plain) and all(plain[field] == "???" for field in fields)
 
 
 def settings_of(word: str) -> dict[str, Any]:
@@ -225,6 +229,81 @@ def test_a_name_that_cannot_be_stored_is_refused(tmp_path: Path, monkeypatch: py
 def test_what_must_be_given_is_named() -> None:
     with pytest.raises(RequestError, match=r"providers\.replay\.system: must be given"):
         plan.expand({"replay": {}}, 60.0)
+
+
+# --- models, whose names hold slashes, dots and colons (BR-74) ---
+
+SOL, FLASH = "openai/gpt-5.6-sol", "google/gemini-3.7-flash:free"
+BY_NAME = {SOL: [{"attempts": 1}, {"max_output_tokens": 8000}]}
+NAMES = ["openai__gpt-5.6-sol-a4b894b7", "openai__gpt-5.6-sol-8da1a635", "google__gemini-3.7-flash_free-1bb4840a"]
+
+
+def names_of(providers: Any) -> list[str]:
+    return [run.name for run in plan.expand(providers, 60.0, calls=False)[0]]
+
+
+def test_models_are_named_on_the_command_line_in_a_file_and_from_python(tmp_path: Path) -> None:
+    words = ["provider=[openrouter]", f"providers.openrouter.models=[{SOL},{FLASH}]"]
+    own = f"providers.openrouter.options={{{SOL}: [{{attempts: 1}},{{max_output_tokens: 8000}}]}}"
+    assert names_of(read_job(composed([*words, own])).providers) == NAMES
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "mine.yaml").write_text(
+        f"""# @package _global_
+defaults: [override /provider: [openrouter]]
+providers:
+  openrouter:
+    models: [{SOL}, "{FLASH}"]
+    options:
+      {SOL}: [{{attempts: 1}}, {{max_output_tokens: 8000}}]
+"""
+    )
+    assert names_of(read_job(composed(["experiment=mine"], str(tmp_path))).providers) == NAMES
+    assert names_of({SOL: {"options": BY_NAME[SOL]}, FLASH: {}}) == NAMES
+    assert names_of({"openrouter": {"models": [SOL, FLASH], "options": BY_NAME}}) == NAMES
+    colon = r"providers.openrouter.options={google/gemini-3.7-flash\:free: [{attempts: 1}]}"
+    (only,) = names_of(read_job(composed(["provider=[openrouter]", words[1].replace(f"{SOL},", ""), colon])).providers)
+    assert only == plan.run_name(FLASH, {"attempts": 1})
+
+
+def test_models_and_their_options_are_flags_as_well() -> None:
+    from oeb_ray.cli.main import _parser
+
+    flags = ["benchmark", "--providers", "pdftext", SOL, FLASH, "--options", json.dumps(BY_NAME)]
+    given = _parser().parse_args(flags)
+    job = read_job(composed(benchmark._overrides(given)), benchmark._values(given))
+    assert names_of(job.providers) == ["pdftext-44136fa3", *NAMES]
+
+
+def test_options_for_all_models_are_given_once() -> None:
+    words = [
+        "provider=[openrouter]", "providers.openrouter.models=org/one", "providers.openrouter.attempts=1",
+        "providers.openrouter.base_url=http://gpu-node:8000/v1", "providers.openrouter.grid={max_output_tokens: [1,2]}",
+    ]  # fmt: skip
+    own = {"attempts": 1, "base_url": "http://gpu-node:8000/v1"}
+    wanted = [plan.run_name("org/one", {**own, "max_output_tokens": number}) for number in (1, 2)]
+    assert names_of(read_job(composed(words)).providers) == wanted
+    (run,) = plan.expand({"openrouter": {"models": ["a/b"], "overlay": False, "in_flight": 2}}, 60.0, calls=False)[0]
+    assert run.options["overlay"] is False and run.provider == "a/b"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], r"models=\[\]: wants a list of model ids, such as providers.openrouter.models=\[openai/"),
+        (
+            ["providers.openrouter.models=[gpt-5.6-sol,5,null]"],
+            "'gpt-5.6-sol' is no model id; one is written org/model",
+        ),
+        ([f"providers.openrouter.models=[{SOL}]", "providers.openrouter.options={openai/gpt-5.6: []}"], "did you mean"),
+        ([f"providers.openrouter.models=[{SOL}]", "providers.openrouter.options={attempts: x}"], "whole number"),
+        ([f"providers.{SOL}.attempts=1"], "dots separate keys, so no model id can be one; write .*options="),
+        (["providers.openai.gpt-5.6-sol.attempts=1"], "dots separate keys"),
+        ([f"provider=[{SOL}]"], r"models are chosen with provider=\[openrouter\]"),
+    ],
+)
+def test_models_written_otherwise_are_refused_with_the_right_way(words: list[str], said: str) -> None:
+    with pytest.raises(RequestError, match=said):
+        names_of(read_job(composed(["provider=[openrouter]", *words])).providers)
 
 
 @pytest.mark.parametrize("word", ["limt=2", "+limt=2", "+cluster.cpsu=1", "+corpus.nam=x", "+foo=1"])

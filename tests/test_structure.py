@@ -29,7 +29,7 @@ LAYERS = [
     {"driver"},
     {"run"},
     {"imports", "verify"},
-    {"progress"},
+    {"progress", "rehearsal"},
     {"cli"},
     {"hydra_main", "__main__"},
 ]

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import RequestError
 from ..jsontext import read_json
+from ..providers.models import EXAMPLES, GROUP
 from .base import declare, json_file
 from .job import run_and_print
 
@@ -17,7 +18,8 @@ def add(commands: Any) -> None:
         commands, "benchmark", "Predict a corpus with every provider and option set, and score it; resumes.",
         "oeb benchmark --providers pdftext --out runs/ --limit 4 corpus=sample",
     )  # fmt: skip
-    parser.add_argument("--providers", nargs="+", metavar="NAME", help="providers to run; see oeb providers")
+    parser.add_argument("--providers", nargs="+", metavar="NAME",
+                        help=f"providers to run, see oeb providers; models by id, such as {EXAMPLES[0]}")  # fmt: skip
     parser.add_argument("--options", metavar="JSON|FILE", help='per provider, such as {"replay": [{"system": "a"}]}')
     parser.add_argument("--out", metavar="DIR|URL", help="where runs go; default runs")
     parser.add_argument("--manifest", metavar="FILE|URL", help="a corpus of your own; default the sample corpus")
@@ -55,16 +57,18 @@ def _overrides(given: argparse.Namespace) -> list[str]:
         chosen.append("corpus=manifest")
     if given.providers:
         # Names that commands and shells give are already separate; Hydra's list syntax takes them quoted.
-        chosen.append("provider=[" + ",".join(f"'{name}'" for name in given.providers) + "]")
+        groups = dict.fromkeys(GROUP if "/" in name else name for name in given.providers)
+        chosen.append("provider=[" + ",".join(f"'{name}'" for name in groups) + "]")
     wrong = [word for word in given.overrides if "=" not in word and not word.startswith("~")]
     if wrong:
         raise RequestError(f"{wrong[0]!r} is no key=value; lists end where the next flag starts")
     return [*chosen, *given.overrides]
 
 
-def _values(given: argparse.Namespace) -> dict[str, Any]:
+def _values(given: argparse.Namespace) -> dict[str | tuple[str, ...], Any]:
     """Flags that are there, by config key."""
-    values = {
+    models = [name for name in given.providers or () if "/" in name]
+    values: dict[str | tuple[str, ...], Any] = {
         "storage.root": given.out,
         "corpus.manifest": given.manifest,
         "corpus.data_root": given.data_root,
@@ -81,9 +85,11 @@ def _values(given: argparse.Namespace) -> dict[str, Any]:
         "repeats": given.repeats,
         "dry_run": given.dry_run or None,
         "confirm": False if given.yes else None,
+        f"providers.{GROUP}.models": models or None,
     }
-    for provider, options in _options(given.options).items():
-        values[f"providers/{provider}/options"] = options
+    for name, options in _options(given.options).items():
+        place = (GROUP, "options", name) if "/" in name else (name, "options")
+        values["providers", *place] = options
     return {key: value for key, value in values.items() if value is not None}
 
 

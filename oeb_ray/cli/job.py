@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ..config import Job
     from ..plan import Plan
     from ..progress import Screen
+    from ..rehearsal import Tally
     from ..run import Outcome
     from ..runstate import RunState
 
@@ -19,7 +20,23 @@ NAMED = 5  # documents of a reason that are named
 
 
 def run_and_print(job: Job, *others: Job) -> int:
-    """Plans and runs a Job, or the jobs of a sweep as one; shows it to people, and returns the exit code."""
+    """Plans and runs a Job, or the jobs of a sweep as one; shows it to people, and returns the exit code.
+
+    A job with dials for a rehearsal is rehearsed.
+    """
+    if job.rehearsal is None:
+        return _run_and_print(job, *others)
+    from ..rehearsal import staged
+
+    with staged(job, *others) as stage:
+        print("a rehearsal: the vendors are simulated, golds are the answers, nothing is paid or kept", file=sys.stderr)
+        code = _run_and_print(*stage.jobs)
+        if not job.dry_run:
+            _print_tallies(stage.tallies())
+    return code
+
+
+def _run_and_print(job: Job, *others: Job) -> int:
     from .. import progress, run
     from ..signals import noted_interrupts
 
@@ -46,7 +63,7 @@ def run_and_print(job: Job, *others: Job) -> int:
             return stopped.exit_code
         finally:
             cluster.close()
-    _print_outcome(outcome, plan.out, screen.elapsed())
+    _print_outcome(outcome, plan.out if job.rehearsal is None else None, screen.elapsed())
     for name, error in outcome.stopped.items():
         screen.note(f"{name}: {error}")
     if outcome.stopped:
@@ -91,7 +108,7 @@ def _proceeds(screen: Screen) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _print_outcome(outcome: Outcome, out: str, seconds: float) -> None:
+def _print_outcome(outcome: Outcome, out: str | None, seconds: float) -> None:
     from rich.console import Console
 
     from .. import progress
@@ -104,5 +121,32 @@ def _print_outcome(outcome: Outcome, out: str, seconds: float) -> None:
     if again := progress.retry_line(outcome.states):
         print(again)
     print(progress.last_line(outcome.states, seconds))
-    for name in outcome.summaries:
+    for name in outcome.summaries if out is not None else ():
         print(f"{out}/{name}")
+
+
+def _print_tallies(tallies: list[Tally]) -> None:
+    heads = ("vendor", "documents", "requests", "refused", "dollars", "seconds", "in flight", "in 60 s")
+    rows = [
+        (
+            tally.vendor,
+            str(tally.documents),
+            str(tally.requests),
+            str(tally.refused),
+            f"{tally.usd:.2f}",
+            f"{tally.seconds:.1f}",
+            str(tally.peak),
+            str(tally.peak_minute),
+        )
+        for tally in tallies
+    ]
+    print("\nwhat the simulated vendors saw: dollars by the dials; the most calls in flight, the most requests in 60 s")
+    wide = [max(len(row[column]) for row in (heads, *rows)) for column in range(len(heads))]
+    for row in (heads, *rows):
+        print(
+            "  ".join(
+                [row[0].ljust(wide[0]), *(cell.rjust(size) for cell, size in zip(row[1:], wide[1:], strict=True))]
+            )
+        )
+    reasons = [reason for tally in tallies for reason in tally.reasons]
+    print("\n".join(reasons) if reasons else "nothing was throttled")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..ask import Outcome, failed, predict, with_attempts
-from ..calls import HEARTBEAT_SECONDS, Attempt, Owner, attempts_of, is_alive
+from ..calls import ANSWERED, HEARTBEAT_SECONDS, Attempt, Owner, attempts_of, is_alive
 from ..digests import digest
 from ..errors import AccountFailure, LimitReached, OebError, Unreachable, Unreadable, VendorError
 from ..paid import PaidCall, Place, Taken, http_client, patiently
@@ -97,7 +97,7 @@ class Account:
 
     async def _is_under_way(self, out: str, last: Attempt) -> bool:
         """Whether another owner, alive, is at work at the document."""
-        over = last.outcome is not None or last.owner == self.owner.name
+        over = last.outcome not in (None, ANSWERED) or last.owner == self.owner.name
         return not over and await asyncio.to_thread(is_alive, out, last.owner)
 
     def _check(self, job: str) -> None:
@@ -112,7 +112,7 @@ class Account:
         document, stamp = await asyncio.to_thread(work.source_of, run, doc)
         earlier = await asyncio.to_thread(work.history_of, batch.out, run.name, doc.doc_id)
         known_job = last is not None and last.job_id is not None and not last.is_free
-        is_lost = last is not None and not known_job and not last.is_free and not batch.again
+        is_lost = last is not None and not known_job and last.is_open and not batch.again
         call = self._call(job, batch, doc, attempts, adopts=known_job or is_lost)
         if last is not None and is_lost:
             unknown = Unreachable(f"the outcome of attempt {last.n} is unknown: its owner ended before an answer came")

@@ -57,15 +57,18 @@ class Limits:
 
 
 UNKNOWN = Limits()
+_CHAT = Limits((PDF, "image/png", "image/jpeg", "image/gif", "image/webp"))  # size and pages depend on the model
 LIMITS = {
     "azure-cu": Limits((PDF, *_IMAGES), 200 * MB, 300),
     "datalab": Limits((PDF,), 200 * MB, 7_000),
     "extend": Limits((PDF, *_IMAGES, *_OFFICE, "text/csv", "text/plain", "message/rfc822")),
     "llamaextract": Limits((PDF,), 100 * MB, 500, pages_from_bytes=5 * MB),
     "mistral": Limits((PDF,), 50 * MB, 1_000),
+    "openai-compatible": _CHAT,
+    "openrouter": _CHAT,
     "reducto": Limits((PDF,), 100 * MB),
 }
-"""By provider name; chat models and all others are `UNKNOWN`."""
+"""By adapter name; all others are `UNKNOWN`."""
 
 
 def refusal(vendor: str, document: Document, pages: int | None = None) -> str | None:

@@ -10,7 +10,7 @@ import dataclasses
 import math
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -46,11 +46,19 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A vendor's answer, read to its end (bounded): ``status``, ``headers`` with lower-case names, ``body``."""
+    """A vendor's answer, read to its end (bounded): ``status``, ``headers`` with lower-case names, ``body``.
+
+    ``throttled``: it says, with whatever status, that the account sends too much.
+    """
 
     status: int
     headers: Mapping[str, str]
     body: bytes
+    throttled: bool = False
+
+
+UNUSABLE = "no usable answer"
+"""The reason for asking a model again. It says of the attempt before that its answer was read and paid for in vain."""
 
 
 class Call(Protocol):
@@ -69,7 +77,7 @@ class Call(Protocol):
     def paid(self, reason: str) -> AbstractAsyncContextManager[None]:
         """Claims one paid attempt, durably, before anything is sent; inside, one request that may cost is sent.
 
-        ``reason`` says why it is made: ``first``, ``status 503``, ``connection refused`` or ``no usable answer``.
+        ``reason`` says why it is made: ``first``, ``status 503``, ``connection refused`` or `UNUSABLE`.
         """
         ...
 
@@ -109,10 +117,12 @@ class Call(Protocol):
         content: bytes | None = None,
         timeout: float = 120.0,
         late: bool = False,
+        reading: Callable[[Response], Response] | None = None,
     ) -> Response:
         """Sends one request in the account's turn, within the budget, and returns whatever status comes.
 
         ``late``: it is sent although the budget is used up, such as the cancelling of a job that took too long.
+        ``reading`` says what an answer means where a status of 200 may hold an error; all go by the status it gives.
 
         Raises:
             NotSent: it provably never reached the server, so it may be sent again.

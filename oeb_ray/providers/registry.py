@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from ..digests import text_digest
 from ..errors import RequestError, refused, suggestion
 from ..records import Lane
-from . import azure_cu, datalab, extend, llamaextract, mistral, pdftext, reducto, replay, vendors
+from . import azure_cu, datalab, extend, llamaextract, mistral, models, openrouter, pdftext, reducto, replay, vendors
 from .contract import PaidProvider, Provider, typed
 from .transport import key_of
 
@@ -41,6 +41,8 @@ def settings_class(name: str) -> type[Any]:
     """
     if "/" in name:
         return vendors.Chat
+    if name == models.GROUP:
+        raise RequestError(f"{name}: name a model instead, such as {models.EXAMPLES[0]}; in a config {models.HOW}")
     if name in OFFLINE:
         return OFFLINE[name].Settings
     if name in PAID:
@@ -48,18 +50,23 @@ def settings_class(name: str) -> type[Any]:
     raise RequestError(f"unknown provider {name!r}: {suggestion(name, ALL_PROVIDERS)}, or a model id org/model")
 
 
-def find(name: str) -> Provider:
-    """The provider that extracts.
+def find(name: str, settings: Mapping[str, Any] | None = None) -> Provider:
+    """The provider that extracts; of a chat model that at the server of its settings, without them OpenRouter's.
 
     Raises:
-        RequestError: no such provider, or one that can be named and planned but not called yet.
+        RequestError: no such provider.
     """
-    settings_class(name)
-    found = OFFLINE.get(name) or PAID.get(name)
-    if found is not None:
-        return found
-    callable_ones = ", ".join(sorted([*PAID, *OFFLINE]))
-    raise RequestError(f"{name}: this version knows its settings but cannot call it yet; it can run {callable_ones}")
+    settings_class(name)  # raises for what is not there
+    found = OFFLINE.get(name) or paid(name, settings)
+    assert found is not None
+    return found
+
+
+def paid(name: str, settings: Mapping[str, Any] | None = None) -> PaidProvider | None:
+    """As `find`, for a vendor that bills; None for every other provider."""
+    if "/" in name:
+        return openrouter.served_by((settings or {}).get("base_url", vendors.OPENROUTER))
+    return PAID.get(name)
 
 
 def lane_of(
@@ -71,7 +78,7 @@ def lane_of(
         MissingCredential: the key is not in the environment.
     """
     key = key_of(provider.credential, provider.name)
-    host = urlsplit(provider.host(settings, options)).netloc
+    host = urlsplit(provider.host(settings, options)).netloc.lower()
     fingerprint = text_digest(f"account of oeb_ray {key}")[:8]
     cap = limits["in_flight"] or provider.cap
     account = f"{provider.name}@{host}#{fingerprint}"

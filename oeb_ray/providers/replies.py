@@ -20,6 +20,8 @@ MAX_DEPTH = 200
 """Levels of lists and objects in an answer or in a recorded reply."""
 MAX_INTEGER_BITS = 14_000
 """Larger whole numbers (over some 4,200 digits) are a model in a loop; Python would refuse to write them."""
+LARGEST_FIGURE = 1e15
+"""Of a bill; a larger one is nonsense."""
 ERROR_LENGTH = 600
 """Characters kept of a vendor's reason."""
 BODY_LENGTH = 100_000
@@ -253,9 +255,9 @@ def value_at(body: Any, path: str) -> Any:
 
 
 def number_at(body: Any, path: str) -> float | None:
-    """The finite number, not below 0, at a path such as ``usage.credits``; None for anything else."""
+    """The number at a path such as ``usage.credits``, from 0 to `LARGEST_FIGURE`; None for anything else."""
     found = value_at(body, path)
-    known = isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found < math.inf
+    known = isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found <= LARGEST_FIGURE
     return found if known else None
 
 

@@ -32,6 +32,8 @@ from .replies import ERROR_LENGTH, body_of, reason, recordable
 
 WAITS = (20.0, 60.0, 120.0)
 """Seconds between the attempts of a request that costs; one attempt more than waits."""
+BUSY_WAIT = 20.0
+"""Seconds until an account that has too much under way is asked again."""
 RETRIED = frozenset({429, 500, 502, 503})
 """The server says that it has not done the work, or failed at it without billing."""
 LOST = frozenset({504, *range(520, 525)})
@@ -52,8 +54,9 @@ SHORTEST_INTERVAL = 0.1
 LONGEST_WAIT = 1e9
 """Seconds; a longer wish to wait is read as this one."""
 
-Verdict = Literal["fine", "again", "lost", "account", "document"]
-"""What a response means for a request: done, not done so ask again, unknown, the account's fault, the document's."""
+Verdict = Literal["fine", "again", "busy", "lost", "account", "document"]
+"""What a response means for a request: done, not done so ask again, not done while the account has others under way,
+unknown, the account's fault, the document's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +94,13 @@ def verdict(response: Response, vendor: VendorRules) -> Verdict:
     return "lost" if status in LOST else "document"
 
 
-async def submit(call: Call, send: Callable[[], Awaitable[Response]], *, vendor: VendorRules) -> Response:
+async def submit(
+    call: Call, send: Callable[[], Awaitable[Response]], *, vendor: VendorRules, why: str = "first"
+) -> Response:
     """Sends a request that may cost, each attempt under a claim of its own, at most ``len(WAITS) + 1`` times.
 
-    ``send`` sends exactly one request and, if the vendor accepts a job with it, makes the job's id durable.
+    ``send`` sends exactly one request and, if the vendor accepts a job with it, makes the job's id durable. ``why``:
+    the reason of the first claim. Attempts of a busy account are not counted; it is asked while the budget lasts.
 
     Raises:
         AccountFailure: the vendor refuses the account.
@@ -103,7 +109,7 @@ async def submit(call: Call, send: Callable[[], Awaitable[Response]], *, vendor:
         Unreachable: the request may have been carried out, the answer is lost; it was not sent again.
         VendorTimeout: the next wait is longer than the budget.
     """
-    return await _attempts(call, send, vendor, call.paid)
+    return await _attempts(call, send, vendor, call.paid, why)
 
 
 async def ask(call: Call, send: Callable[[], Awaitable[Response]], *, vendor: VendorRules, job: str = "") -> Response:
@@ -128,11 +134,12 @@ async def _attempts(
     send: Callable[[], Awaitable[Response]],
     vendor: VendorRules,
     paid: Callable[[str], AbstractAsyncContextManager[None]] | None,
+    why: str = "first",
 ) -> Response:
     """``paid`` makes the claim of each attempt; None for a request that is free and so may be repeated."""
-    why = "first"
-    for wait in (*WAITS, None):
-        asked = None
+    waits = list(WAITS)
+    while True:
+        asked, judged = None, "again"
         failure: DocumentError
         try:
             async with paid(why) if paid else nullcontext():
@@ -151,13 +158,16 @@ async def _attempts(
                 raise account_failure(response, vendor)
             lost = judged == "lost"
             failure, why = failure_of(response, vendor, lost=lost and bool(paid)), f"status {response.status}"
-            if judged != "again" and (paid or not lost):
+            if judged not in ("again", "busy") and (paid or not lost):
                 raise failure
             asked = retry_after(response.headers, time.time())
-        if wait is None:
+        if judged == "busy":
+            wait = BUSY_WAIT
+        elif waits:
+            wait = waits.pop(0)
+        else:
             raise failure
         await _pause(call, max(wait, asked or 0.0), failure, vendor)
-    raise AssertionError("the last attempt returns or raises")
 
 
 async def poll(
@@ -279,11 +289,15 @@ def _date(text: str) -> float | None:
 
 
 def key_of(names: tuple[str, ...], vendor: str) -> str:
-    """The key of a vendor: the first of the environment variables that is set. The only place where keys are read.
+    """The key of a vendor: the first of the environment variables that is set. Keys are read here alone.
+
+    Without names there is no key: "".
 
     Raises:
         MissingCredential: none is set, or the value cannot stand in a header.
     """
+    if not names:
+        return ""
     for name in names:
         key = os.environ.get(name, "").strip()
         if key:
@@ -291,6 +305,11 @@ def key_of(names: tuple[str, ...], vendor: str) -> str:
                 raise MissingCredential(f"{vendor}: the value of {name} holds characters that no key has")
             return key
     raise MissingCredential(f"{vendor}: set {' or '.join(names)} to the key of your account")
+
+
+def has_key(names: tuple[str, ...]) -> bool:
+    """Whether one of the environment variables is set."""
+    return any(os.environ.get(name, "").strip() for name in names)
 
 
 def server(address: str, variable: str, own: str) -> str:
@@ -303,9 +322,14 @@ def server_problems(address: str, variable: str, own: str) -> list[str]:
     chosen = server(address, variable, own)
     try:
         parts = urlsplit(chosen)
-        fine = parts.scheme in ("http", "https") and bool(parts.hostname)
+        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
     except ValueError:
         fine = False
     return (
-        [] if fine else [f"the server {chosen!r} is no address such as https://HOST (address, {variable} or default)"]
+        []
+        if fine
+        else [
+            f"the server {chosen!r} is no address such as https://HOST, without user and password "
+            f"(address, {variable} or default)"
+        ]
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -25,7 +25,10 @@ from .transport import VendorRules, ask, key_of, server, server_problems
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request in a vendor's words. ``path`` follows the server's address; ``timeout`` in seconds."""
+    """One request in a vendor's words. ``path`` follows the server's address; ``timeout`` in seconds.
+
+    ``reading``: see Call.send.
+    """
 
     method: str
     path: str
@@ -36,6 +39,7 @@ class Request:
     content: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     timeout: float = 120.0
+    reading: Callable[[Response], Response] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,7 @@ class Line:
             content=request.content,
             timeout=request.timeout,
             late=late,
+            reading=request.reading,
         )
 
     async def ask(self, request: Request, what: str, job: str = "") -> Any:

@@ -157,7 +157,7 @@ class Account:
     # What is refused
 
     def refusal(self, visit: Visit, key: str) -> str:
-        """Why the account does not serve a request: ``key``, ``rate``, ``busy``, ``first_429``, ``credit`` or ""."""
+        """Why the account does not serve a request: ``key``, ``rate``, ``busy``, ``credit`` and so on, or ""."""
         dials, submit = self.dials, visit.kind == "submit"
         if dials.key and key != dials.key:
             return "key"
@@ -166,9 +166,9 @@ class Account:
             return "rate"
         if submit and dials.concurrent and self.running >= dials.concurrent:
             return "busy"
-        if submit and self.refused_first[visit.document] < dials.first_429:
+        if submit and self.refused_first[visit.document] < dials.first_429 + dials.first_402:
             self.refused_first[visit.document] += 1
-            return "first_429"
+            return "first_429" if self.refused_first[visit.document] <= dials.first_429 else "first_402"
         if counts:
             self.counted.add(visit.mono)
         if submit and dials.credit is not None:

@@ -108,10 +108,13 @@ def _claims(
 def _claimed_before(waiting: list[Entry], line: Mapping[str, Any]) -> Entry | None:
     """Takes the claim that fits a submission: one that may have cost if it was accepted, the youngest of those.
 
-    The attempts of a document follow one another, so what arrives belongs to the last that was claimed.
+    The attempts of a document follow one another, so what arrives belongs to the last that was claimed; but one whose
+    price is known did arrive, and so comes before one of another run that perhaps did not.
     """
     fitting = [entry for entry in waiting if _seconds(entry.attempt) <= line["wall"] + 0.001]
-    fitting.sort(key=lambda entry: (entry.attempt.is_free != line["accepted"], entry.attempt.claimed_at))
+    fitting.sort(
+        key=lambda one: (one.attempt.is_free != line["accepted"], one.attempt.usd is not None, one.attempt.claimed_at)
+    )
     if not fitting or (line["accepted"] and fitting[-1].attempt.is_free):
         return None
     waiting.remove(fitting[-1])

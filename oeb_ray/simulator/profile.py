@@ -25,6 +25,7 @@ VENDORS = {
     "extend": "Extend",
     "llamaextract": "LlamaExtract",
     "mistral": "Mistral",
+    "openrouter": "OpenRouter",
     "reducto": "Reducto",
 }
 
@@ -33,10 +34,11 @@ ARRIVAL_FAULTS = ("drop_before_accept", "drop_after_headers")
 # Rolled by document and attempt. Of each group at most one happens to a submission.
 FAULTS = (
     "fail_500", "fail_503", "error_400", "fail_504_job_made", "drop_after_body", "drop_in_answer", "no_answer",
-    "malformed", "empty", "huge", "never_ends",
+    "malformed", "empty", "huge", "never_ends", "talk", "cut_short", "error_inside",
 )  # fmt: skip
-NO_JOB_FAULTS = FAULTS[:3]
+NO_JOB_FAULTS = (*FAULTS[:3], "error_inside")
 POLL_FAULTS = ("poll_503", "poll_drop")
+CHAT_DIALS = ("talk", "cut_short", "error_inside", "first_402")  # openrouter's alone
 MISSING = ("error", "empty")
 _RETRY_AFTER = re.compile(r"date:-?\d{1,9}|ms:-?\d{1,12}|(?!date:|ms:| )[ -~]{0,100}(?<! )")
 
@@ -61,6 +63,10 @@ class Dials:
     ``fail_504_job_made`` does; ``malformed`` cuts the JSON of the answer in half, ``empty`` extracts ``{}``, ``huge``
     adds ``huge_mb`` megabytes to the answer, ``never_ends`` keeps the job running.
 
+    Of chat models alone: shares ``talk``, prose without JSON, ``cut_short`` at the token limit, ``error_inside`` a 200
+    that holds an error 502 and costs nothing; ``first_402`` first submissions of each document that are refused for
+    what is in flight.
+
     Polls: ``poll_503`` and ``poll_drop`` shares of polls and of whatever else costs nothing, such as uploads;
     ``poll_404_first`` first polls of each job answered 404.
 
@@ -68,8 +74,9 @@ class Dials:
     dollars per document; ``state_cost``: a vendor that states no cost does so all the same.
 
     Answers: ``missing`` what a document without an answer comes to, ``error`` (not billed) or ``empty``; ``bodies`` a
-    folder whose ``<document>.json`` is sent, byte for byte, in place of the whole answer; ``behind_address``: a vendor
-    that does so with large extractions leaves each behind an address.
+    folder whose ``<document>.json`` is sent, byte for byte, in place of the whole answer; ``<document>.<n>.json`` goes
+    before for the nth submission, and a text ``<document>.head`` or ``<document>.<n>.head`` gives status and headers;
+    ``behind_address``: a vendor that does so with large extractions leaves each behind an address.
     """
 
     latency: float = 0.0
@@ -94,6 +101,10 @@ class Dials:
     huge: float = _share()
     huge_mb: float = field(default=1.0, metadata={"most": 4096.0})
     never_ends: float = _share()
+    talk: float = _share()
+    cut_short: float = _share()
+    error_inside: float = _share()
+    first_402: int = 0
     poll_503: float = _share()
     poll_drop: float = _share()
     poll_404_first: int = 0
@@ -211,6 +222,8 @@ def _dial_problems(vendor: str, given: Any, base: Dials) -> list[str]:
     for name, value in given.items():
         if name in kinds and (wrong := _value_problem(name, value, kinds[name])):
             problems.append(f"{vendor}.{name}: {wrong}")
+        elif name in CHAT_DIALS and vendor != "openrouter" and value:
+            problems.append(f"{vendor}.{name}: a dial of openrouter alone")
     if not problems:
         for group in (ARRIVAL_FAULTS, FAULTS, POLL_FAULTS):
             shares = {name: share for name in group if (share := given.get(name, getattr(base, name)))}

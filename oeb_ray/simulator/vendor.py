@@ -25,7 +25,8 @@ from .wire import Answer, Clock, Cut, gone
 
 MAX_BODY = 300 << 20  # bytes of a request
 CREDITS = 100  # that a dollar is to vendors that state credits
-_LIMITS = {"rate", "busy", "first_429"}
+IN_FLIGHT_TEXT = "Too much is in flight for the balance"
+_LIMITS = {"rate", "busy", "first_429", "first_402"}
 _TEXTS = {
     "rate": "Rate limit exceeded",
     "busy": "Too many concurrent requests",
@@ -35,10 +36,13 @@ _TEXTS = {
     "poll_503": "Service temporarily unavailable",
     "fail_504_job_made": "Gateway timeout",
     "error_400": "The document could not be processed",
+    "first_402": IN_FLIGHT_TEXT,
+    "error_inside": "Provider returned error",
 }
 _STATUS = {
     "rate": 429, "busy": 429, "first_429": 429, "fail_500": 500, "fail_503": 503, "poll_503": 503,
-    "fail_504_job_made": 504, "error_400": 400,
+    "fail_504_job_made": 504, "error_400": 400, "first_402": 402,
+    "error_inside": 200,
 }  # fmt: skip
 
 
@@ -114,12 +118,18 @@ class Vendor(ABC):
                 account.note(visit, None, "client_left")
                 return Cut()
             visit.document = upload.document
-            found = await self._has_answer(upload.document)
+            # All that is awaited comes first: between the look at the limits and the job nobody else gets in.
+            next_one = account.rolls[upload.document] + 1
+            scripted = await self.library.scripted(account.dials.bodies, upload.document, next_one)
+            found = scripted is not None or await self.library.answer(upload.document) is not None
             if why := account.refusal(visit, key):
                 return self._refused(visit, why)
             roll = account.roll(upload.document)
             if roll.fault in NO_JOB_FAULTS:
                 return self._refused(visit, roll.fault)
+            if scripted is not None and scripted.status >= 400:
+                account.note(visit, scripted.status, "scripted")
+                return Answer(scripted.status, scripted.body, scripted.headers, clock=self.clock)
             job = account.open(visit, roll, upload.size, found=found)
             return await self.accepted(request, visit, job)
         finally:
@@ -152,11 +162,6 @@ class Vendor(ABC):
             return Cut()
         return None
 
-    async def _has_answer(self, document: str) -> bool:
-        if await self.library.body(self.account.dials.bodies, document) is not None:
-            return True
-        return await self.library.answer(document) is not None
-
     def final_status(self, job: Job) -> int:
         """The status of the answer with the extraction."""
         failed = not job.found and self.account.dials.missing == "error" and job.fault != "empty"
@@ -165,9 +170,10 @@ class Vendor(ABC):
     async def final(self, job: Job, *, cut: bool = False) -> Answer:
         """The answer with the extraction, or with what a fault makes of it."""
         dials = self.account.dials
-        body = await self.library.body(dials.bodies, job.document)
-        if body is not None:
-            return Answer(200, body, clock=self.clock, drip=dials.slow_body, cut=cut)
+        scripted = await self.library.scripted(dials.bodies, job.document, job.nth)
+        if scripted is not None:
+            body, headers = scripted.body, scripted.headers
+            return Answer(200, body, headers, clock=self.clock, drip=dials.slow_body, cut=cut)
         text = "{}" if job.fault == "empty" else await self.library.answer(job.document)
         if text is None and dials.missing == "error":
             status, problem = self.failed(job, "No answer is known for this document")

@@ -98,6 +98,7 @@ class FakeCall:
         content: bytes | None = None,
         timeout: float = 120.0,
         late: bool = False,
+        reading: Callable[[Response], Response] | None = None,
     ) -> Response:
         if self.remaining() <= 0 and not late:
             raise VendorTimeout("the document's time is used up")
@@ -112,7 +113,7 @@ class FakeCall:
         step = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         if isinstance(step, Exception):
             raise step
-        return step
+        return reading(step) if reading else step
 
     async def sleep(self, seconds: float) -> None:
         assert seconds >= 0

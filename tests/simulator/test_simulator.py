@@ -567,3 +567,93 @@ def test_bodies_are_bounded(start: Start, client: httpx.Client, caplog: pytest.L
 
     assert client.post(f"{simulator.url}/mistral/v1/ocr", content=endless()).status_code == 413
     assert not [record for record in caplog.records if record.exc_info], caplog.text
+
+
+# Chat models, and answers from files
+
+
+def chat_body(url: str, model: Any = "org/m") -> dict[str, Any]:
+    part = {"type": "file", "file": {"filename": "document.pdf", "file_data": url}}
+    return {"model": model, "messages": [{"role": "user", "content": [part, {"type": "text", "text": "?"}]}]}
+
+
+def chat(client: httpx.Client, simulator: Simulator, stem: str = STEMS[0], place: str = "/api/v1") -> httpx.Response:
+    url = "data:application/pdf;base64," + base64.b64encode(pdf(stem)).decode()
+    headers = {"Authorization": f"Bearer {KEY}"}
+    return client.post(f"{simulator.url}/openrouter{place}/chat/completions", headers=headers, json=chat_body(url))
+
+
+@pytest.fixture
+def talking(corpus: Path) -> Iterator[Start]:
+    """Starts simulators with dials for chat models, and ends them."""
+    running = []
+
+    def begin(**dials: Any) -> Simulator:
+        given = {"answers": "answers", "documents": "docs", "vendors": {"openrouter": dials}}
+        running.append(Simulator(Profile.from_dict(given, str(corpus))))
+        return running[-1]
+
+    yield begin
+    for simulator in running:
+        simulator.close()
+
+
+@pytest.mark.parametrize("place", ["", "/v1", "/api/v1"])
+def test_a_chat_model_in_one_call(talking: Start, client: httpx.Client, place: str) -> None:
+    simulator = talking(price=0.004)
+    body = chat(client, simulator, place=place).json()
+    (choice,) = body["choices"]
+    assert choice["finish_reason"] == "stop" and json.loads(choice["message"]["content"]) == {"name": STEMS[0]}
+    assert body["usage"]["cost"] == simulator.stats()["openrouter"]["billed"] == 0.004
+    assert body["usage"]["total_tokens"] == body["usage"]["prompt_tokens"] + body["usage"]["completion_tokens"]
+
+
+def test_faults_of_chat_models(talking: Start, client: httpx.Client) -> None:
+    simulator = talking(price=0.5)
+    for dial in ("talk", "cut_short", "error_inside"):
+        simulator.reset()
+        simulator.dials("openrouter", **{"talk": 0, "cut_short": 0, "error_inside": 0, dial: 1})
+        answer = chat(client, simulator)
+        assert answer.status_code == 200 and simulator.stats()["openrouter"]["outcomes"] == {dial: 1}
+        if dial == "error_inside":
+            assert answer.json()["choices"] is None and answer.json()["error"]["code"] == 502
+            assert simulator.stats()["openrouter"]["billed"] == 0
+        else:
+            assert answer.json()["choices"][0]["finish_reason"] == ("length" if dial == "cut_short" else "stop")
+            with pytest.raises(ValueError):
+                json.loads(answer.json()["choices"][0]["message"]["content"])
+    simulator.dials("openrouter", error_inside=0, first_402=1, retry_after="2", credit=0.5)
+    simulator.reset()
+    answers = [chat(client, simulator) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [402, 200, 402]
+    sources = [answers[n].json()["error"]["metadata"]["limit_source"] for n in (0, 2)]
+    assert sources == ["openrouter_in_flight_budget", "openrouter_credits"]
+    assert answers[0].headers["retry-after"] == "2" and "retry-after" not in answers[2].headers
+
+
+def test_dials_of_chat_models_are_no_dials_of_others() -> None:
+    with pytest.raises(RequestError, match=r"datalab\.talk: a dial of openrouter alone"):
+        Profile.from_dict({"answers": "x", "vendors": {"datalab": {"talk": 0.5}}})
+
+
+@pytest.mark.parametrize("url", ["", "https://x/a.pdf", "data:text/plain;base64,eA==", "data:application/pdf;base64,?"])
+def test_chat_requests_without_a_document_are_refused(talking: Start, client: httpx.Client, url: str) -> None:
+    simulator = talking()
+    for body in (chat_body(url), chat_body(url, model=None), {"model": "m", "messages": 7}, []):
+        assert client.post(f"{simulator.url}/openrouter/chat/completions", json=body).status_code == 400
+    assert simulator.stats()["openrouter"]["unread"] == 4
+
+
+def test_answers_from_files_go_by_submission_and_may_have_a_status(
+    talking: Start, client: httpx.Client, tmp_path: Path
+) -> None:
+    (tmp_path / f"{STEMS[0]}.1.json").write_bytes(b"<first>")
+    (tmp_path / f"{STEMS[0]}.1.head").write_text("429\nretry-after: 3\nx-one: 1")
+    (tmp_path / f"{STEMS[0]}.3.json").write_bytes(b"<third>")
+    (tmp_path / f"{STEMS[0]}.json").write_bytes(b"<other>")
+    simulator = talking(bodies=str(tmp_path), price=1)
+    first, second, third = (chat(client, simulator) for _ in range(3))
+    assert (first.status_code, first.content, first.headers["retry-after"]) == (429, b"<first>", "3")
+    assert (second.status_code, second.content, third.content) == (200, b"<other>", b"<third>")
+    stats = simulator.stats()["openrouter"]
+    assert stats["outcomes"] == {"scripted": 1, "200": 2} and stats["billed"] == 2 and stats["in_flight"] == 0
