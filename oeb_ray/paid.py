@@ -102,6 +102,7 @@ class PaidCall:
         self._ours = len(before) - adopts  # the first attempt that may be noted here
         self._written = before[-1] if before else None  # the last attempt as it is stored
         self._status: int | None = None
+        self._sent = False  # a request of the current attempt
 
     def _owe_earlier(self) -> None:
         """Attempts from before count as well: one that is open at what it may cost, the others at what they did."""
@@ -149,12 +150,13 @@ class PaidCall:
         self._written = attempt
         self._reserved.append(reserved)
         self._begin()
-        self._status = None
+        self._status, self._sent = None, False
         try:
             yield
         except OebError as error:
-            await self._note(outcome=f"{type(error).__name__}: {error}"[:200])
-            if isinstance(error, NotSent):
+            told = f"{type(error).__name__}: {error}"
+            await self._note(outcome=(told if self._sent else f"{NOT_MADE}: {told}")[:200])
+            if isinstance(error, NotSent) or not self._sent:
                 self._settle(len(self.attempts) - 1, 0.0)
             raise
         await self._note_status()
@@ -275,6 +277,7 @@ class PaidCall:
             content=content,
             timeout=within,
         )
+        self._sent = True
         try:
             # httpx counts its time-out anew for every packet; the whole exchange has one as well.
             async with asyncio.timeout(within):
