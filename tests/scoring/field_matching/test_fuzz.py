@@ -126,10 +126,10 @@ def test_all_arrays_solved_the_large_way_come_out_as_by_the_oracle(monkeypatch):
 def test_nested_rows_priced_all_at_once_come_out_as_by_the_oracle(monkeypatch):
     monkeypatch.setattr(pricing, "SMALL", 0)
     monkeypatch.setattr(large, "ONE_BY_ONE", 0)
-    for seed in seeds(40):
+    for seed in seeds(16):
         rng = random.Random(seed + 5_000_000)
         monkeypatch.setattr(batch, "BLOCK_CELLS", rng.choice([1, 40, 4_000_000]))
-        inner, size = rng.choice([2, 4]), (rng.randint(3, 12), rng.randint(3, 12))
+        inner, size = rng.choice([2, 4]), (rng.randint(3, 8), rng.randint(3, 8))
         compare_all(seed, *generated.table(rng, *size, values=rng.choice([2, 3, 30]), inner=inner))
 
 
