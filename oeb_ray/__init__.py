@@ -9,6 +9,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .benchmark import BenchmarkRun, ProviderRun
+    from .errors import AccountFailure, MissingCredential, MissingDependency
+    from .harness import apredict, predict
     from .providers.registry import ALL_PROVIDERS, PROVIDERS, settings_for
     from .results import read_scores, read_verdicts
     from .scoring.field_matching import Verdict, canon_key, score
@@ -17,8 +20,15 @@ __version__ = "0.1.0"
 __all__ = [
     "ALL_PROVIDERS",
     "PROVIDERS",
+    "AccountFailure",
+    "BenchmarkRun",
+    "MissingCredential",
+    "MissingDependency",
+    "ProviderRun",
     "Verdict",
+    "apredict",
     "canon_key",
+    "predict",
     "read_scores",
     "read_verdicts",
     "score",
@@ -31,6 +41,13 @@ _HOMES = {
     "Verdict": "scoring.field_matching",
     "read_scores": "results",
     "read_verdicts": "results",
+    "BenchmarkRun": "benchmark",
+    "ProviderRun": "benchmark",
+    "apredict": "harness",
+    "predict": "harness",
+    "AccountFailure": "errors",
+    "MissingCredential": "errors",
+    "MissingDependency": "errors",
     "ALL_PROVIDERS": "providers.registry",
     "PROVIDERS": "providers.registry",
     "settings_for": "providers.registry",

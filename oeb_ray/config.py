@@ -52,6 +52,7 @@ class Job:
     timeout: float
     verdicts: bool
     rescore: bool
+    predict_only: bool
     score_only: bool
     retry_failed: str
     predict_stale: bool
@@ -140,9 +141,9 @@ def _instead(member: str, known: Sequence[str]) -> str:
 
 # What a job's config holds, by dotted key; what lies below providers is the providers' own.
 _KEYS = (
-    "suites only limit timeout verdicts rescore score_only retry_failed predict_stale repeats dry_run confirm "
-    "storage.root corpus.name corpus.repo corpus.manifest corpus.data_root cluster.kind cluster.cpus cluster.address "
-    "scorer.name rehearsal providers"
+    "suites only limit timeout verdicts rescore predict_only score_only retry_failed predict_stale repeats dry_run "
+    "confirm storage.root corpus.name corpus.repo corpus.manifest corpus.data_root cluster.kind cluster.cpus "
+    "cluster.address scorer.name rehearsal providers"
 ).split()
 
 
@@ -181,6 +182,7 @@ def read_job(config: DictConfig, values: Mapping[str | tuple[str, ...], Any] | N
         timeout=read.number("timeout"),
         verdicts=read.one("verdicts", bool, "true or false"),
         rescore=read.one("rescore", bool, "true or false"),
+        predict_only=read.one("predict_only", bool, "true or false"),
         score_only=read.one("score_only", bool, "true or false"),
         retry_failed=read.one("retry_failed", str, "a text"),
         predict_stale=read.one("predict_stale", bool, "true or false"),
@@ -193,6 +195,8 @@ def read_job(config: DictConfig, values: Mapping[str | tuple[str, ...], Any] | N
     )
     if type(job.repeats) is int and not 1 <= job.repeats <= MOST_REPEATS:
         problems.append(f"repeats={job.repeats}: wants a whole number from 1 to {MOST_REPEATS}")
+    if job.predict_only is True and job.score_only is True:
+        problems.append("predict_only and score_only: together nothing would be done")
     if job.retry_failed not in RETRY:
         problems.append(f"retry_failed={job.retry_failed!r}: must be one of {', '.join(map(repr, RETRY))}")
     if job.out == "" or str(job.out).rstrip("/").endswith(":"):
@@ -241,7 +245,8 @@ def _put(plain: dict[str, Any], key: str | tuple[str, ...], value: Any, problems
             node[part] = {}
         node = node[part]
     node[last] = value
-    problems[:] = [problem for problem in problems if not problem.startswith(f"{key}:")]
+    dotted = ".".join((*parents, last))
+    problems[:] = [problem for problem in problems if not problem.startswith(f"{dotted}:")]
 
 
 class _Reader:

@@ -244,7 +244,7 @@ class Driver:
 
     def _make_ready(self, state: RunState, home: layout.Home) -> None:
         positions = self.plan.recorded(state.plan, home)
-        if not positions:
+        if not positions or not self.plan.selection.score:
             state.parts -= 1
             return
         items = tuple(self.plan.item(state.plan, position) for position in positions)
@@ -324,8 +324,9 @@ class Driver:
         if state.worked and self._take_what_others_recorded(state):
             return
         expected = {home for home in plan.members if plan.recorded(made, home)}
+        scored = expected if plan.selection.score else None
         try:
-            summary, errors = write_summaries(plan.out, made.run, expected, made.receipts.values())
+            summary, errors = write_summaries(plan.out, made.run, scored, made.receipts.values())
         except DamagedPart as damaged:
             self._score_again(state, damaged)
             return

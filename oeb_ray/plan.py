@@ -33,13 +33,16 @@ LONGEST_NAME = 200
 
 @dataclass(frozen=True)
 class Selection:
-    """What to do with what is there. ``retry``: "", "transient" or "all" of the failed; ``stale``: ask those again."""
+    """What to do with what is there. ``retry``: "", "transient" or "all" of the failed; ``stale``: ask those again;
+    ``score``: score what is recorded.
+    """
 
     verdicts: bool = True
     rescore: bool = False
     score_only: bool = False
     retry: str = ""
     stale: bool = False
+    score: bool = True
 
 
 @dataclass
@@ -99,6 +102,8 @@ class Plan:
 
     def to_score(self, run: RunPlan) -> set[layout.Home]:
         """The parts that hold recorded documents and are not current."""
+        if not self.selection.score:
+            return set()
         ids = self.corpus.ids
         recorded = {home for position, home in enumerate(self.homes) if ids[position] in run.receipts}
         return recorded - run.current
@@ -253,7 +258,7 @@ def _run_plan(plan: Plan, run: Run, new: bool) -> RunPlan:
             made.why.setdefault(why, []).append(position)
             if receipt is not None:
                 made.again.add(position)
-    if not selection.rescore:
+    if selection.score and not selection.rescore:
         made.current = _current_parts(plan, made)
     return made
 

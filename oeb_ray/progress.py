@@ -6,6 +6,7 @@ document, a config or a vendor is taken for markup, and control characters are s
 
 from __future__ import annotations
 
+import io
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -48,8 +49,11 @@ class Screen:
     """The plan and progress, for people."""
 
     def __init__(self, stream: TextIO) -> None:
-        wide = None if stream.isatty() else 200  # a pipe has no width to fit
-        self.console = Console(file=stream, highlight=False, markup=False, width=wide)
+        terminal = stream.isatty()
+        wide = None if terminal else 200  # a pipe has no width to fit
+        self.console = Console(
+            file=stream, highlight=False, markup=False, width=wide, force_terminal=terminal, force_jupyter=False
+        )
         self.started = time.monotonic()
         self._live: Live | None = None
         self._said = time.monotonic()
@@ -108,6 +112,16 @@ def _live_table(states: Sequence[RunState]) -> Table:
     return table
 
 
+def plan_as_text(plan: Plan) -> str:
+    """The plan without a terminal: what is asked for, and the table of its runs."""
+    stream = io.StringIO()
+    screen = Screen(stream)
+    for name, value in plan_lines(plan):
+        screen.note(f"{name:<11} {value}")
+    screen.console.print(plan_table(plan))
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
+
+
 def money(usd: float, credits: float) -> str:
     """``$12.40 + 5,820 cr``; what is 0 is left out."""
     dollars = f"${usd:,.2f}" if usd >= 0.005 or usd == 0 else f"${usd:.4f}"
@@ -140,7 +154,8 @@ def plan_table(plan: Plan) -> Table:
     for made in plan.runs:
         settings = Text("\n").join(plain(f"{key}={_said(value)}") for key, value in made.run.settings.items())
         asked = set(made.predict)
-        graded = {row for home in plan.to_score(made) for row in plan.recorded(made, home)} | asked
+        graded = {row for home in plan.to_score(made) for row in plan.recorded(made, home)}
+        graded |= asked if plan.selection.score else set()
         at_once = str(made.run.lane.cap) if made.run.lane else ""
         new = made.run.provider != last
         if last is not None and new:

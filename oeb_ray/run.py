@@ -41,12 +41,27 @@ def plan_job(job: Job, *others: Job) -> Plan:
     Raises:
         RequestError: what cannot be done, all at once; or jobs of a sweep that differ in more than their providers.
     """
-    runs, warnings = _expanded([job, *others])
-    corpus = loaded_corpus(job)
-    selection = Selection(job.verdicts, job.rescore, job.score_only, job.retry_failed, job.predict_stale)
+    expanded = _expanded([job, *others])
+    return _plan([job, *others], expanded, loaded_corpus(job))
+
+
+def plan_from_here(job: Job) -> Plan | None:
+    """As `plan_job`, without keys, calls and downloads; None where the corpus has not been fetched yet."""
+    fetched = hub.cached(job.repo, job.data_root) if job.repo else None
+    expanded = _expanded([dataclasses.replace(job, score_only=True)])
+    if job.repo and fetched is None:
+        return None
+    return _plan([job], expanded, corpus_of(job, fetched))
+
+
+def _plan(jobs: list[Job], expanded: tuple[list[Run], list[str]], corpus: Corpus) -> Plan:
+    job, (runs, warnings) = jobs[0], expanded
+    selection = Selection(
+        job.verdicts, job.rescore, job.score_only, job.retry_failed, job.predict_stale, score=not job.predict_only
+    )
     plan = make_plan(storage.absolute(job.out), corpus, runs, selection)
     plan.warnings.extend(warnings)
-    plan.config = {"jobs": [each.config for each in (job, *others)], "versions": _versions()}
+    plan.config = {"jobs": [each.config for each in jobs], "versions": _versions()}
     return plan
 
 
@@ -113,6 +128,16 @@ def start_cluster(job: Job, *, idle: bool = False) -> Cluster:
     from .cluster.rays import RayCluster  # 1 s to import
 
     return RayCluster(job.cluster["address"] if kind == "existing" else None, job.cluster.get("cpus"))
+
+
+def carry_out(job: Job, plan: Plan, progress: Progress, interrupts: Interrupts) -> Outcome:
+    """As `execute`, on the cluster that the job names, which ends with it."""
+    cluster = start_cluster(job, idle=plan.is_done())
+    interrupts.install()  # Ray has put its own handler in place
+    try:
+        return execute(plan, cluster, progress, interrupts)
+    finally:
+        cluster.close()
 
 
 def execute(plan: Plan, cluster: Cluster, progress: Progress, interrupts: Interrupts | None = None) -> Outcome:

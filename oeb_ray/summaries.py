@@ -7,7 +7,7 @@ predictions and scorer alone, and usage.json.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from . import layout, storage
@@ -28,13 +28,20 @@ class Derived(NamedTuple):
 
 
 def write_summaries(
-    out: str, run: Run, homes: Iterable[layout.Home], receipts: Iterable[Receipt]
+    out: str, run: Run, homes: Iterable[layout.Home] | None, receipts: Collection[Receipt]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Writes what is derived from a Run's parts; returns the summary, and error rows' texts by doc_id.
+
+    Where nothing is to be scored, ``homes`` is None: then usage.json alone is written, and the summary only counts.
 
     Raises:
         DamagedPart: a part cannot be read; nothing was written.
     """
+    if homes is None:
+        storage.put(storage.join(out, run.name, "usage.json"), usage_file(receipts))
+        failed = {receipt.doc_id: receipt.error for receipt in receipts if receipt.error is not None}
+        summary = {"run": run.name, "provider": run.provider, "settings": run.settings}
+        return summary | {"documents": len(receipts), "predicted": len(receipts) - len(failed)}, failed
     scores = read_parts([layout.part(out, run.name, layout.SCORES, home) for home in sorted(homes)], SCORES)
     made = derived(run, scores, receipts)
     for name, data in made.files.items():
@@ -48,10 +55,15 @@ def derived(run: Run, scores: Any, receipts: Iterable[Receipt]) -> Derived:
     summary = {"run": run.name, "provider": run.provider, "settings": run.settings, **summarize(rows)}
     files = {
         "scores.jsonl": "".join(line(row) + "\n" for row in rows).encode(),
-        "usage.json": pretty({**usage(receipts), "scorer": SCORER}),
+        "usage.json": usage_file(receipts),
         "summary.json": pretty(summary),
     }
     return Derived(files, summary, {row["doc_id"]: row["error"] for row in rows if row["status"] == "error"})
+
+
+def usage_file(receipts: Iterable[Receipt]) -> bytes:
+    """usage.json."""
+    return pretty({**usage(receipts), "scorer": SCORER})
 
 
 def _rows(scores: Any) -> Iterator[dict[str, Any]]:

@@ -89,6 +89,7 @@ def test_a_closed_pipe_ends_without_a_word(files: list[str]) -> None:
     [
         "",
         "score",
+        "predict",
         "benchmark",
         "explain",
         "show",

@@ -11,10 +11,10 @@ import pytest
 from omegaconf import OmegaConf
 
 from oeb_ray import plan
-from oeb_ray.cli import benchmark
 from oeb_ray.config import composed, conf_dir, read_job
 from oeb_ray.errors import RequestError
 from oeb_ray.providers.registry import ALL_PROVIDERS, settings_class, settings_for
+from oeb_ray.request import job_of
 
 VECTORS = json.loads((Path(__file__).parent / "data" / "run_names.json").read_text())
 # Whole numbers for float settings are taken as floats; other mismatches of type are refused.
@@ -265,12 +265,8 @@ providers:
     assert only == plan.run_name(FLASH, {"attempts": 1})
 
 
-def test_models_and_their_options_are_flags_as_well() -> None:
-    from oeb_ray.cli.main import _parser
-
-    flags = ["benchmark", "--providers", "pdftext", SOL, FLASH, "--options", json.dumps(BY_NAME)]
-    given = _parser().parse_args(flags)
-    job = read_job(composed(benchmark._overrides(given)), benchmark._values(given))
+def test_models_and_their_options_are_asked_for_by_name() -> None:
+    job = job_of(["pdftext", SOL, FLASH], BY_NAME)
     assert names_of(job.providers) == ["pdftext-44136fa3", *NAMES]
 
 

@@ -14,7 +14,7 @@ PACKAGE = ROOT / "oeb_ray"
 
 # A module may import from the layers above it in this list, and from its own part of the package.
 LAYERS = [
-    {"errors", "digests", "jsontext", "records", "media", "__init__"},
+    {"errors", "digests", "jsontext", "records", "media", "loops", "__init__"},
     {"backends", "scoring"},
     {"storage"},
     {"providers", "layout"},
@@ -24,12 +24,13 @@ LAYERS = [
     {"simulator", "results"},
     {"audit", "compare", "overview"},
     {"exports", "stability"},
-    {"plan", "cluster"},
-    {"runstate", "estimate", "reasons"},
+    {"plan", "cluster", "request"},
+    {"runstate", "estimate", "reasons", "harness", "handover"},
     {"driver"},
     {"run"},
     {"imports", "verify"},
     {"progress", "rehearsal"},
+    {"benchmark"},
     {"cli"},
     {"hydra_main", "__main__"},
 ]
@@ -101,6 +102,18 @@ def test_every_heavy_library_has_one_home() -> None:
         for path in modules()
         for name, ours in imports_of(path)
         if not ours and name in HOMES and part_of(path) not in HOMES[name]
+    ]
+    assert not wrong
+
+
+def test_only_the_command_line_reads_standard_input() -> None:
+    wrong = [
+        str(path.relative_to(ROOT))
+        for path in modules()
+        if part_of(path) != "cli"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if (isinstance(node, ast.Attribute) and node.attr == "stdin")
+        or (isinstance(node, ast.Name) and node.id in ("input", "getpass"))
     ]
     assert not wrong
 

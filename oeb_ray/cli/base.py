@@ -39,6 +39,39 @@ def json_file(path: str) -> Any:
         raise RequestError(f"{path} is no JSON: {error}") from error
 
 
+def json_object(flag: str, text: str | None, wanted: str) -> dict[str, Any]:
+    """What a flag gives as JSON, or as the name of a JSON file; empty without the flag. Raises RequestError."""
+    if text is None:
+        return {}
+    if text.lstrip().startswith("{"):
+        try:
+            value = read_json(text.encode("utf-8", "surrogateescape"))
+        except ValueError as error:
+            raise RequestError(f"{flag} is no JSON: {error}") from error
+    else:
+        value = json_file(text)
+    if not isinstance(value, dict):
+        raise RequestError(f"{flag} wants an object {wanted}")
+    return value
+
+
+def take_overrides(given: argparse.Namespace, rest: list[str], words: Sequence[str]) -> list[str]:
+    """Adds key=value words to the overrides, wherever among ``words`` they stand; returns what is left of ``rest``.
+
+    argparse leaves some in ``rest``, and takes some for values of the flag before them.
+    """
+    found = [word for word in rest if "=" in word and not word.startswith("-")]
+    names = getattr(given, "providers", None) or []
+    given.overrides = [*given.overrides, *found, *(word for word in names if "=" in word)]
+    given.providers = [word for word in names if "=" not in word] or None
+    if "=" in (given.retry_failed or ""):
+        given.overrides.append(given.retry_failed)
+        given.retry_failed = "transient"
+    place = {word: at for at, word in enumerate(words)}
+    given.overrides.sort(key=lambda word: place.get(word, 0))  # the last word counts, as it does for Hydra
+    return [word for word in rest if word not in found]
+
+
 def print_json(value: Any) -> None:
     """Prints one JSON document, which any terminal in any encoding can show."""
     print(json.dumps(value, indent=2))

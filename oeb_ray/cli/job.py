@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..errors import Stopped
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
 NAMED = 5  # documents of a reason that are named
 
 
-def run_and_print(job: Job, *others: Job) -> int:
+def run_and_print(job: Job, *others: Job, after: Callable[[Plan], None] = lambda plan: None) -> int:
     """Plans and runs a Job, or the jobs of a sweep as one; shows it to people, and returns the exit code.
 
-    A job with dials for a rehearsal is rehearsed.
+    ``after`` it is done, before errors are told. A job with dials for a rehearsal is rehearsed.
     """
     if job.rehearsal is None:
-        return _run_and_print(job, *others)
+        return _run_and_print(job, *others, after=after)
     from ..rehearsal import staged
 
     with staged(job, *others) as stage:
@@ -36,7 +37,7 @@ def run_and_print(job: Job, *others: Job) -> int:
     return code
 
 
-def _run_and_print(job: Job, *others: Job) -> int:
+def _run_and_print(job: Job, *others: Job, after: Callable[[Plan], None] = lambda plan: None) -> int:
     from .. import progress, run
     from ..signals import noted_interrupts
 
@@ -52,24 +53,22 @@ def _run_and_print(job: Job, *others: Job) -> int:
     states: list[RunState] = []
     recorder = progress.Recorder(screen, states)
     with noted_interrupts() as interrupts:
-        cluster = run.start_cluster(job, idle=plan.is_done())
-        interrupts.install()  # Ray has put its own handler in place
         try:
             with screen:
-                outcome = run.execute(plan, cluster, recorder, interrupts)
+                outcome = run.carry_out(job, plan, recorder, interrupts)
         except Stopped as stopped:
             screen.note(progress.last_line(states, screen.elapsed()))
             screen.note("stopped; the same command goes on where this ended")
             return stopped.exit_code
-        finally:
-            cluster.close()
     _print_outcome(outcome, plan.out if job.rehearsal is None else None, screen.elapsed())
+    after(plan)
     for name, error in outcome.stopped.items():
         screen.note(f"{name}: {error}")
     if outcome.stopped:
         screen.note("the same command goes on once that is mended")
         return next(iter(outcome.stopped.values())).exit_code
-    return 1 if any(summary["documents"] and not summary["scored"] for summary in outcome.summaries.values()) else 0
+    good = "scored" if plan.selection.score else "predicted"
+    return 1 if any(summary["documents"] and not summary[good] for summary in outcome.summaries.values()) else 0
 
 
 def _show_plan(plan: Plan, screen: Screen) -> None:
@@ -114,7 +113,8 @@ def _print_outcome(outcome: Outcome, out: str | None, seconds: float) -> None:
     from .. import progress
 
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)  # a pipe has no width to fit
-    console.print(progress.summary_table(outcome.states, console.width))
+    if all("scored" in summary for summary in outcome.summaries.values()):
+        console.print(progress.summary_table(outcome.states, console.width))
     for state in outcome.states:
         if state.errors:
             print(printable(progress.errors_line(state)))

@@ -21,6 +21,7 @@ from . import (
     export,
     imports,
     ledger,
+    predict,
     providers,
     score,
     show,
@@ -33,7 +34,9 @@ EPILOG = (
     "exit codes: 0 done, 1 all documents of a run failed, or a fault of ours, 2 request, 3 account, 4 gate not met, "
     "5 storage, 129/130/143 stopped"
 )
-COMMANDS = (score, benchmark, show, audit, diff, verify, explain, export, imports, ledger, providers, corpus, simulate)
+COMMANDS = (
+    score, predict, benchmark, show, audit, diff, verify, explain, export, imports, ledger, providers, corpus, simulate,
+)  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,21 +47,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     parser = _parser()
     given, rest = parser.parse_known_args(arguments)
-    # key=value may stand anywhere, also where argparse has stopped to look for it.
-    flags = [word for word in rest if "=" not in word or word.startswith("-") or not hasattr(given, "overrides")]
-    if flags:
+    if hasattr(given, "take"):
+        rest = given.take(given, rest, sys.argv if arguments is None else arguments)
+    if rest:
         known = [word for word in given.flags if word.startswith("--")]
-        raise RequestError(f"{given.called}: {flags[0]!r} is not understood; {suggestion(flags[0], known)}")
-    if hasattr(given, "overrides"):
-        given.overrides = [*given.overrides, *rest]
-        names = given.providers or []
-        given.overrides += [word for word in names if "=" in word]
-        given.providers = [word for word in names if "=" not in word] or None
-        if "=" in (given.retry_failed or ""):
-            given.overrides.append(given.retry_failed)
-            given.retry_failed = "transient"
-        place = {word: at for at, word in enumerate(sys.argv if arguments is None else arguments)}
-        given.overrides.sort(key=lambda word: place.get(word, 0))  # the last word counts, as it does for Hydra
+        raise RequestError(f"{given.called}: {rest[0]!r} is not understood; {suggestion(rest[0], known)}")
     code: int = given.command(given)
     return code
 

@@ -48,9 +48,14 @@ class Account:
         if self._beating is not None:
             self._beating.cancel()
         await self._client.aclose()
-        for out in self._outs:
-            with suppress(OebError):  # a heartbeat that stays is outlived
-                await asyncio.to_thread(self.owner.end, out)
+        for out in list(self._outs):
+            await self.end(out)
+
+    async def end(self, out: str) -> None:
+        """Nothing more is asked for in an output: no heartbeat is needed there."""
+        self._outs.discard(out)
+        with suppress(OebError):  # a heartbeat that stays is outlived
+            await asyncio.to_thread(self.owner.end, out)
 
     async def predict(self, job: str, batch: PredictBatch) -> Predicted:
         """Asks for each document of a batch in its turn; what stops the account ends the batch."""

@@ -17,6 +17,7 @@ from ..digests import digest
 from ..errors import NO_PREDICTION, OebError, RequestError, WorkerLost
 from ..grade import SCORER, grade, parsed_gold, parsed_schema
 from ..jsontext import pretty, read_json
+from ..loops import finished
 from ..providers.contract import Document
 from ..providers.registry import find
 from ..receipts import read_receipt
@@ -30,17 +31,16 @@ AT_ONCE = 16  # documents of a batch in flight together
 
 def do_predict(batch: PredictBatch) -> Predicted | Lost:
     """Predicts and records the documents of a batch; what concerns them all ends the batch early."""
-    receipts: list[Receipt] = []
     try:
-        stopped = asyncio.run(_predict_all(batch, receipts))
+        return finished(predict_all(batch))
     except MemoryError:
         return Lost(batch, "MemoryError")
-    return Predicted(batch, tuple(receipts), stopped)
 
 
-async def _predict_all(batch: PredictBatch, receipts: list[Receipt]) -> OebError | None:
-    """Fills ``receipts``; returns what stopped the batch, after the documents in flight have ended."""
+async def predict_all(batch: PredictBatch) -> Predicted:
+    """As `do_predict`, of a provider that costs nothing; documents in flight end when the batch is stopped."""
     free = asyncio.Semaphore(AT_ONCE)
+    receipts: list[Receipt] = []
     stopped: list[OebError] = []
 
     async def one(doc: Doc) -> None:
@@ -53,7 +53,7 @@ async def _predict_all(batch: PredictBatch, receipts: list[Receipt]) -> OebError
                 stopped.append(error)
 
     await asyncio.gather(*(one(doc) for doc in batch.docs))
-    return stopped[0] if stopped else None
+    return Predicted(batch, tuple(receipts), stopped[0] if stopped else None)
 
 
 async def _predict_one(batch: PredictBatch, doc: Doc) -> Receipt:

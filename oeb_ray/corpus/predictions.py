@@ -1,19 +1,23 @@
 """A table of predictions to score: one row per document, with where its gold and its prediction lie.
 
 In: a Parquet file, or a folder of them, with doc_id, gt_path, pred_path, schema and any further columns. Out:
-Predictions, or one error that names every fault. Golds and predictions are not opened here.
+Predictions, or one error that names every fault. Golds and predictions are not opened here. Also how such a table is
+made of a manifest whose documents have been asked for.
 """
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from .. import storage
 from ..errors import RequestError, refused
+from ..jsontext import printable
 from .columns import faulty, is_text, path_fault, read_file, resolved, schema_fault, schema_text, schemas_of, texts
 
 COLUMNS = ("doc_id", "gt_path", "pred_path", "schema")
@@ -85,6 +89,43 @@ def load_predictions(address: str, *, root: str | None = None, taken: Sequence[s
         table.drop_columns([name for name in table.column_names if name in (*COLUMNS, *KNOWN)]),
         notes,
     )
+
+
+def check_place(address: str, run: str) -> None:
+    """Raises RequestError if something other than the predictions of this run lies at an address."""
+    try:
+        table = read_file(address, "table", ("run", "pred_path"), others=False)
+        there = set(texts(table, "run"))
+    except FileNotFoundError:
+        return
+    except RequestError:
+        there = {"something else"}
+    if there != {run}:
+        raise RequestError(f"{address} holds {', '.join(sorted(map(str, there)))}, not {run}; choose another --out")
+
+
+def predictions_of(manifest: str, made: Mapping[str, tuple[str | None, str | None]], provider: str, run: str) -> bytes:
+    """A manifest as a table of predictions, as Parquet: its rows and columns, of the documents that were asked for.
+
+    Args:
+        made: by doc_id where the prediction lies, or None and why there is none.
+    """
+    table = read_file(manifest, "manifest", ("doc_id",), others=True)
+    rows = [row for row, doc_id in enumerate(texts(table, "doc_id")) if doc_id in made]
+    table = table.take(rows)
+    told = [made[doc_id] for doc_id in texts(table, "doc_id")]
+    columns = {
+        "pred_path": [path for path, _ in told],
+        "provider": [provider] * len(rows),
+        "run": [run] * len(rows),
+        "error": [error and printable(error) for _, error in told],
+    }
+    table = table.drop_columns([name for name in columns if name in table.column_names])
+    for name, values in columns.items():
+        table = table.append_column(name, pa.array(values, pa.string()))
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd")
+    return sink.getvalue()
 
 
 def _files(address: str) -> tuple[list[pa.Table], bool]:

@@ -32,6 +32,20 @@ OFFLINE: dict[str, Provider] = {provider.name: provider for provider in (pdftext
 PROVIDERS = sorted(PAID)
 ALL_PROVIDERS = sorted([*PAID, *OFFLINE])
 
+CARD_NAMES: dict[str, tuple[str, dict[str, Any]]] = {
+    "claude": ("anthropic/claude-opus-5", {}),
+    "datalab-accurate": ("datalab", {"mode": "accurate"}),
+    "gemini": ("google/gemini-3.7-flash", {}),
+    "gpt": ("openai/gpt-5.6-sol", {}),
+    "gpt-pro": ("openai/gpt-5.6-sol-pro", {}),
+}
+"""What the dataset card's names stand for: a provider, and the options that are set with it."""
+
+
+def is_paid(name: str) -> bool:
+    """Whether a provider, or whatever has this name, bills what it is asked for."""
+    return name not in OFFLINE
+
 
 def settings_class(name: str) -> type[Any]:
     """The Settings class behind a provider name; any name with ``/`` is a chat model.
