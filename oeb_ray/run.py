@@ -131,8 +131,9 @@ def start_cluster(job: Job, *, idle: bool = False) -> Cluster:
 
 
 def carry_out(job: Job, plan: Plan, progress: Progress, interrupts: Interrupts) -> Outcome:
-    """As `execute`, on the cluster that the job names, which ends with it."""
-    cluster = start_cluster(job, idle=plan.is_done())
+    """As `execute`, on the cluster that the job names, which ends with it; calls alone need no Ray of our own."""
+    calls_only = not plan.selection.score and all(made.run.lane for made in plan.runs)
+    cluster = start_cluster(job, idle=plan.is_done() or (calls_only and job.cluster["kind"] == "local"))
     interrupts.install()  # Ray has put its own handler in place
     try:
         return execute(plan, cluster, progress, interrupts)
