@@ -83,7 +83,7 @@ def composed(overrides: Sequence[str], config_dir: str | None = None) -> DictCon
     """
     if config_dir and not Path(config_dir).is_dir():
         raise RequestError(f"--config-dir {config_dir}: there is no such folder")
-    _refuse_secrets(overrides)
+    refuse_secrets(overrides)
     GlobalHydra.instance().clear()
     extra = [f"hydra.searchpath=[file://{Path(config_dir).resolve()}]"] if config_dir else []
     try:
@@ -93,7 +93,7 @@ def composed(overrides: Sequence[str], config_dir: str | None = None) -> DictCon
         raise RequestError(_hydra_message(error, overrides)) from error
 
 
-def _refuse_secrets(overrides: Sequence[str]) -> None:
+def refuse_secrets(overrides: Sequence[str]) -> None:
     """A key on a command line stands in histories, process lists and job listings; none is taken from there.
 
     Raises:

@@ -6,10 +6,11 @@ config files as any other, or one error that names every problem.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .config import Job, composed, read_job
+from .config import Job, composed, read_job, refuse_secrets
 from .errors import RequestError, refused
 from .providers.models import GROUP
 from .providers.registry import CARD_NAMES, is_paid
@@ -46,6 +47,7 @@ def job_of(
     Raises:
         RequestError: what cannot be composed or read; all problems at once.
     """
+    refuse_secrets([f"options.{name}={json.dumps(sets, default=str)}" for name, sets in (options or {}).items()])
     names = list(dict.fromkeys(providers or ()))
     kinds = [CARD_NAMES[name][0] if name in CARD_NAMES else name for name in names]
     models = [name for name in dict.fromkeys(kinds) if "/" in name]

@@ -106,3 +106,10 @@ def test_other_flags_say_what_separates(text) -> None:
 def test_what_is_not_among_the_providers_is_refused(given, said) -> None:
     with pytest.raises(RequestError, match=said):
         job_of(**{"providers": ["datalab"], **given})
+
+
+def test_a_key_among_the_options_is_refused_and_not_shown(monkeypatch) -> None:
+    monkeypatch.setenv("DATALAB_API_KEY", "canary-4711")
+    with pytest.raises(RequestError, match="keys are no part of a config") as error:
+        job_of(["datalab"], {"datalab": {"base_url": "https://example.org/?k=canary-4711"}})
+    assert "canary" not in str(error.value)
