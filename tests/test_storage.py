@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 from starlette.requests import Request
 
-from oeb_ray import storage
+from oeb_ray import backends, storage
 from oeb_ray.errors import RequestError, StorageError
 from tests.conftest import ACCESS_KEY, SECRET_KEY
 from tests.proxies import S3Proxy, endpoint
@@ -239,6 +240,7 @@ def test_keys_that_expire_are_read_anew_where_they_stand(s3, proxy, tmp_path, mo
         with pytest.raises(StorageError, match="Expired"):
             storage.put(address, b"x")
         file.write_text(text.format(ACCESS_KEY, SECRET_KEY))
+        time.sleep(backends.RENEWAL_SECONDS)
         storage.put(address, b"x")
         assert storage.read(address) == b"x"
     assert proxy.seen["ExpiredToken"]
