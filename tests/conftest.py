@@ -25,6 +25,7 @@ from tests.nodes import Nodes
 ACCESS_KEY, SECRET_KEY = "test-access", "test-secret"
 
 
+@pytest.hookimpl(tryfirst=True)  # before the groups are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With several processes: a file goes to one of them, and all that needs Ray to the same one, which comes first."""
     shared = {item.path for item in items if item.get_closest_marker("ray")}
