@@ -25,13 +25,11 @@ from tests.nodes import Nodes
 ACCESS_KEY, SECRET_KEY = "test-access", "test-secret"
 
 
-@pytest.hookimpl(tryfirst=True)  # before the groups are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several processes: a file goes to one of them, and all that needs Ray to the same one, which comes first."""
-    shared = {item.path for item in items if item.get_closest_marker("ray")}
-    items.sort(key=lambda item: item.path not in shared)
+    """With several processes: a file goes to one of them, and all that needs Ray or the S3 server to the same one."""
+    shared = {item.path for item in items if {"ray", "s3"} & {mark.name for mark in item.iter_markers()}}
     for item in items:
-        item.add_marker(pytest.mark.xdist_group("ray" if item.path in shared else str(item.path)))
+        item.add_marker(pytest.mark.xdist_group("cluster" if item.path in shared else item.path.stem))
 
 
 @pytest.fixture(scope="session")
