@@ -100,6 +100,16 @@ def attempts_of(out: str, run: str, doc_id: str) -> list[Attempt]:
         found.append(attempt_of(data, doc_id, len(found) + 1))
 
 
+def stored_calls(out: str, run: str) -> list[tuple[str, int]]:
+    """Document and number of every attempt of a run; files of other names are left out."""
+    found = []
+    for name in storage.listed(storage.join(out, run, "calls"), deep=False):
+        stem, _, number = name.removesuffix(".json").rpartition(".")
+        if name.endswith(".json") and number.isdigit():
+            found.append((storage.decode_id(stem), int(number)))
+    return found
+
+
 def attempt_of(data: bytes, doc_id: str, n: int) -> Attempt:
     """A stored attempt; one that cannot be read was claimed all the same, and its outcome is unknown."""
     try:

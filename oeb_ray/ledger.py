@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from . import layout, storage
-from .calls import Attempt, attempt_of
+from .calls import Attempt, address_of, attempt_of, stored_calls
 from .jsontext import read_json
 
 READ_TOGETHER = 16
@@ -52,26 +52,14 @@ def entries(out: str) -> list[Entry]:
     Raises:
         StorageError: the output cannot be read.
     """
-    keys = sorted(key for key in storage.listed(out) if _place(key) is not None)
+    places = [(run, *place) for run in storage.folders(out) for place in stored_calls(out, run)]
     with ThreadPoolExecutor(READ_TOGETHER) as threads:
-        found = list(threads.map(lambda key: _entry(out, key), keys))
+        found = list(threads.map(lambda place: _entry(out, *place), places))
     return sorted(found, key=lambda entry: (entry.run, entry.attempt.doc_id, entry.attempt.n))
 
 
-def _place(key: str) -> tuple[str, str, int] | None:
-    """Run, document and number of an attempt's key; None for any other."""
-    run, folder, name = (*key.split("/"), "", "")[:3]
-    stem, _, number = name.removesuffix(".json").rpartition(".")
-    if key.count("/") != 2 or folder != "calls" or not name.endswith(".json") or not number.isdigit():
-        return None
-    return run, storage.decode_id(stem), int(number)
-
-
-def _entry(out: str, key: str) -> Entry:
-    place = _place(key)
-    assert place is not None
-    run, doc_id, number = place
-    attempt = attempt_of(storage.read(storage.join(out, key)), doc_id, number)
+def _entry(out: str, run: str, doc_id: str, number: int) -> Entry:
+    attempt = attempt_of(storage.read(address_of(out, run, doc_id, number)), doc_id, number)
     return Entry(run, attempt if attempt.outcome is not None else _recorded(out, run, attempt))
 
 

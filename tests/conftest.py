@@ -25,13 +25,6 @@ from tests.nodes import Nodes
 ACCESS_KEY, SECRET_KEY = "test-access", "test-secret"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several processes: a file goes to one of them, and all that needs Ray or the S3 server to the same one."""
-    shared = {item.path for item in items if {"ray", "s3"} & {mark.name for mark in item.iter_markers()}}
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("cluster" if item.path in shared else item.path.stem))
-
-
 @pytest.fixture(scope="session")
 def small(tmp_path_factory: pytest.TempPathFactory) -> SmallCorpus:
     """90 documents in two suites, with the predictions of two systems."""

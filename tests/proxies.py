@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import httpx
+import pytest
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -90,17 +90,15 @@ def endpoint(url: str, **more: str) -> Iterator[None]:
     """S3 is at another address, with other variables, for a while."""
     import s3fs
 
-    given = {"AWS_ENDPOINT_URL": url} | more
-    before = {name: os.environ.get(name) for name in given}
-    os.environ.update(given)
-    storage._backend.cache_clear()
-    s3fs.S3FileSystem.clear_instance_cache()
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
+    def forget() -> None:
         storage._backend.cache_clear()
         s3fs.S3FileSystem.clear_instance_cache()
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"AWS_ENDPOINT_URL": url, **more}.items():
+            patch.setenv(name, value)
+        forget()
+        try:
+            yield
+        finally:
+            forget()

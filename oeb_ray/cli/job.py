@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import Stopped
 from ..jsontext import printable
+from .base import print_columns
 
 if TYPE_CHECKING:
     from ..config import Job
@@ -47,7 +48,7 @@ def _run_and_print(job: Job, *others: Job, after: Callable[[Plan], None] = lambd
     if job.dry_run:
         _show_reasons(plan, screen)
         return 0
-    if not (not job.confirm or plan.is_done() or _proceeds(screen)):
+    if job.confirm and not plan.is_done() and not _proceeds(screen):
         screen.note("declined; nothing was sent or written")
         return 1
     states: list[RunState] = []
@@ -141,12 +142,6 @@ def _print_tallies(tallies: list[Tally]) -> None:
         for tally in tallies
     ]
     print("\nwhat the simulated vendors saw: dollars by the dials; the most calls in flight, the most requests in 60 s")
-    wide = [max(len(row[column]) for row in (heads, *rows)) for column in range(len(heads))]
-    for row in (heads, *rows):
-        print(
-            "  ".join(
-                [row[0].ljust(wide[0]), *(cell.rjust(size) for cell, size in zip(row[1:], wide[1:], strict=True))]
-            )
-        )
+    print_columns(heads, rows)
     reasons = [reason for tally in tallies for reason in tally.reasons]
     print("\n".join(reasons) if reasons else "nothing was throttled")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import RequestError
 from ..jsontext import line, printable
-from .base import declare
+from .base import declare, print_columns
 
 if TYPE_CHECKING:
     from ..ledger import Entry, Total
@@ -53,11 +53,7 @@ def _ledger(given: argparse.Namespace) -> int:
 
 
 def _print_totals(group: str, totals: dict[str, Total]) -> None:
-    rows = [(name, *(_shown(value) for value in total)) for name, total in totals.items()]
-    wide = max(len(group), *(len(printable(row[0])) for row in rows))
-    print(f"{group:<{wide}}" + "".join(f"  {title:>10}" for title in HEAD))
-    for name, *values in rows:
-        print(f"{printable(name):<{wide}}" + "".join(f"  {value:>10}" for value in values))
+    print_columns((group, *HEAD), [(name, *map(_shown, total)) for name, total in totals.items()])
     print()
 
 

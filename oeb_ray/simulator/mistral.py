@@ -6,7 +6,6 @@ the dial ``state_cost`` says so.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 from typing import Any
@@ -16,7 +15,7 @@ from starlette.routing import Route
 
 from ..jsontext import read_json
 from .account import Job, Upload
-from .vendor import BadRequest, CallVendor, bearer, read_body
+from .vendor import CallVendor, bearer
 
 _URL = "data:application/pdf;base64,"
 
@@ -33,12 +32,7 @@ class Mistral(CallVendor):
         return bearer(request)
 
     async def read(self, request: Request) -> Upload:
-        body = await read_body(request)
-        try:
-            data = await asyncio.to_thread(_document_of, body) if len(body) > 1 << 20 else _document_of(body)
-        except ValueError as error:
-            raise BadRequest(422, str(error)) from None
-        return Upload(await self.library.document(data), len(data))
+        return await self.upload_in(request, _document_of, 422)
 
     def problem(self, status: int, text: str) -> Any:
         if status == 422:

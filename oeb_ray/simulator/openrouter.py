@@ -6,7 +6,6 @@ the extraction as the text of the only choice, tokens and dollars in ``usage``.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 from typing import Any
@@ -16,7 +15,7 @@ from starlette.routing import Route
 
 from ..jsontext import read_json
 from .account import Job, Upload
-from .vendor import IN_FLIGHT_TEXT, BadRequest, CallVendor, bearer, read_body
+from .vendor import IN_FLIGHT_TEXT, CallVendor, bearer
 
 _PLACES = ("/chat/completions", "/v1/chat/completions", "/api/v1/chat/completions")
 _TYPES = ("application/pdf", "image/png", "image/jpeg", "image/gif", "image/webp")
@@ -35,12 +34,7 @@ class OpenRouter(CallVendor):
         return bearer(request)
 
     async def read(self, request: Request) -> Upload:
-        body = await read_body(request)
-        try:
-            data = await asyncio.to_thread(_document_of, body) if len(body) > 1 << 20 else _document_of(body)
-        except ValueError as error:
-            raise BadRequest(400, str(error)) from None
-        return Upload(await self.library.document(data), len(data))
+        return await self.upload_in(request, _document_of, 400)
 
     def problem(self, status: int, text: str) -> Any:
         if status == 200:

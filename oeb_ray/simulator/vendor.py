@@ -11,6 +11,7 @@ import json
 import math
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from email.utils import formatdate
 from typing import Any, ClassVar
 
@@ -187,6 +188,15 @@ class Vendor(ABC):
 
 class CallVendor(Vendor):
     """A vendor that answers a submission with the extraction, when it is done. A call holds its slot until then."""
+
+    async def upload_in(self, request: Request, document_of: Callable[[bytes], bytes], status: int) -> Upload:
+        """The document in a request's body; ``status`` is that of a body without one. Raises BadRequest."""
+        body = await read_body(request)
+        try:
+            data = await asyncio.to_thread(document_of, body) if len(body) > 1 << 20 else document_of(body)
+        except ValueError as error:
+            raise BadRequest(status, str(error)) from None
+        return Upload(await self.library.document(data), len(data))
 
     async def accepted(self, request: Request, visit: Visit, job: Job) -> Response:
         account = job.account
