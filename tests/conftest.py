@@ -22,6 +22,7 @@ from oeb_ray.providers.registry import PAID
 from tests.helpers import KEY, SmallCorpus, make_corpus, overrides, run_inline
 from tests.nodes import Nodes
 
+os.environ.setdefault("RAY_worker_niceness", "0")  # Ray's own 15 starves its workers beside whatever else runs here
 ACCESS_KEY, SECRET_KEY = "test-access", "test-secret"
 
 

@@ -63,12 +63,14 @@ class AzureCu(JobVendor):
     async def extract(
         self, document: Document, schema: dict[str, Any], settings: Any, options: Any, call: Call | None
     ) -> Extraction:
+        known = bool(_READY)
         try:
             return await super().extract(document, schema, settings, options, call)
         except VendorError as error:
-            if error.status == 404:  # somebody has deleted the analyzer: the next document makes it again
-                _READY.clear()
-            raise
+            if error.status != 404 or not known or (call and call.job_id):
+                raise
+            _READY.clear()  # somebody has deleted the analyzer: nothing was begun, so it is made and asked again
+        return await super().extract(document, schema, settings, options, call)
 
     async def submission(self, line: Line, document: Document, schema: dict[str, Any]) -> Request:
         general = _is_general(line.settings)

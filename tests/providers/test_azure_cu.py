@@ -117,13 +117,14 @@ def test_an_analyzer_is_made_once_and_by_whoever_comes_first() -> None:
     assert other.requests[0].url != first.requests[0].url
 
 
-def test_an_analyzer_that_was_deleted_is_made_again_for_the_next_document() -> None:
-    answer = done([{"fields": NODES}])
+def test_an_analyzer_that_was_deleted_is_made_again_and_the_document_asked_again() -> None:
+    answer, gone = done([{"fields": NODES}]), reply(404, {"error": {"code": "ModelNotFound"}})
     run(FakeCall([MADE, CREATED, SENT, answer]))
-    with pytest.raises(VendorError) as caught:
-        run(FakeCall([reply(404, {"error": {"code": "ModelNotFound"}})]))
-    assert caught.value.status == 404
-    run(FakeCall([MADE, CREATED, SENT, answer]))
+    call = FakeCall([gone, MADE, CREATED, SENT, answer])
+    assert json.loads(run(call).prediction) == VALUES
+    assert call.claims == ["first", "first"], "each request is claimed"
+    with pytest.raises(VendorError, match="404"):
+        run(FakeCall([gone, MADE, CREATED, gone]))
 
 
 def test_a_failed_analyzer_is_replaced_where_that_can_be_asked_for() -> None:

@@ -54,6 +54,7 @@ def in_a_hurry(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("oeb_ray.providers.transport.backoff", lambda n: 0.05 * n)
     patch.setattr("oeb_ray.providers.transport.SHORTEST_INTERVAL", 0.03)
     patch.setattr("oeb_ray.providers.extend.POLL_SECONDS", 0.0)
+    patch.setattr("oeb_ray.providers.azure_cu._READY", set())  # another simulator may have had this port
 
 
 class Wire:
