@@ -10,7 +10,7 @@ define install
 	$(BIN)/uv pip check --python $(BIN)/python --quiet
 endef
 
-.PHONY: demo test chaos bench-pools clean
+.PHONY: demo test chaos statistics bench-pools clean
 
 .venv/demo: pyproject.toml
 	$(call install,.)
@@ -28,6 +28,9 @@ test: .venv/test
 
 chaos: .venv/test
 	OEB_CHAOS_ROUNDS=50 $(BIN)/python -m pytest -q -m chaos tests --timeout 1200 $(ARGS)
+
+statistics: .venv/test
+	OEB_STATISTICS=1 $(BIN)/python -m pytest -q tests/scoring/test_summary.py $(ARGS)
 
 bench-pools: .venv/test
 	$(BIN)/python -m tests.bench.pools
