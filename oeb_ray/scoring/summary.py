@@ -154,13 +154,11 @@ def half_widths(sums: Any, counts: Any, *, seed: int = SEED) -> Any:
         An array of one number per corpus.
     """
     groups = sums.shape[1]
-    mean, error = _studentised(sums.sum(1), counts.sum(1), (sums**2).sum(1), (sums * counts).sum(1), (counts**2).sum(1),
-                               groups)  # fmt: skip
+    mean, error = _studentised([part.sum(1) for part in _parts(sums, counts)], groups)
     noted = np.empty((sums.shape[0], RESAMPLES))
     at = 0
     for weights in _weights(groups, seed):
-        totals = [part @ weights for part in (sums, counts, sums**2, sums * counts, counts**2)]
-        means, errors = _studentised(*totals, groups)
+        means, errors = _studentised([part @ weights for part in _parts(sums, counts)], groups)
         apart = np.abs(means - mean[:, None])
         with np.errstate(divide="ignore", invalid="ignore"):
             block = np.where(apart <= 1e-12, 0.0, apart / errors)
@@ -171,8 +169,14 @@ def half_widths(sums: Any, counts: Any, *, seed: int = SEED) -> Any:
     return np.where(error > 0, np.where(np.isfinite(quantile), quantile, np.finfo(float).max) * error, 0.0)
 
 
-def _studentised(sums: Any, counts: Any, squares: Any, products: Any, sizes: Any, groups: int) -> tuple[Any, Any]:
-    """Means and their standard errors, from totals over clusters."""
+def _parts(sums: Any, counts: Any) -> tuple[Any, ...]:
+    """What of each cluster goes into totals."""
+    return sums, counts, sums**2, sums * counts, counts**2
+
+
+def _studentised(totals: Sequence[Any], groups: int) -> tuple[Any, Any]:
+    """Means and their standard errors, from totals over clusters of `_parts`."""
+    sums, counts, squares, products, sizes = totals
     mean = sums / counts
     residuals = np.maximum(squares - 2 * mean * products + mean**2 * sizes, 0.0)
     residuals = np.where(residuals <= 1e-12 * np.maximum(squares, 1e-300), 0.0, residuals)  # what rounding leaves
@@ -230,8 +234,7 @@ def p_values(sums: Any, counts: Any) -> Any:
     Arrays as for `half_widths`, of differences; one number per corpus.
     """
     groups = sums.shape[1]
-    mean, error = _studentised(sums.sum(1), counts.sum(1), (sums**2).sum(1), (sums * counts).sum(1), (counts**2).sum(1),
-                               groups)  # fmt: skip
+    mean, error = _studentised([part.sum(1) for part in _parts(sums, counts)], groups)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(mean == 0, 0.0, -np.abs(mean) / error)
     return np.minimum(1.0, 2 * special.stdtr(groups - 1, t))
