@@ -15,9 +15,9 @@ from . import layout
 from .errors import RequestError, suggestion
 from .jsontext import from_raw_json
 from .results import EVERYTHING, Wanted, parts, read_scores
+from .scorers.field_matching import SCORES, VERDICTS
 from .scoring.field_matching import canon_key
 from .stored import StoredRun
-from .tables import SCORES, VERDICTS
 
 
 def verdict_rows(run: StoredRun, wanted: Wanted = EVERYTHING) -> Iterator[dict[str, Any]]:

@@ -20,10 +20,10 @@ from . import layout, storage
 from .corpus.predictions import KNOWN, Predictions, load_predictions
 from .digests import digest, text_digest
 from .errors import InternalError, refused, suggestion
-from .grade import SCORER, grade, parsed_schema
+from .scorers.contract import Given, parsed_schema
+from .scorers.field_matching import SCORER
 from .scoring.field_matching.names import known_names
-from .scoring.field_matching.summarize import summarize
-from .tables import SCORES, score_part, verdict_part
+from .tables import score_part, verdict_part
 
 READERS = 8  # files of a part that are read at once
 SAID_EVERY = 5.0  # seconds
@@ -91,7 +91,7 @@ def score_table(
         RequestError: the table, a name in ``order_matters``, or an output with other work; nothing was written.
         StorageError, InternalError: what stopped it.
     """
-    table = load_predictions(manifest, root=root, taken=SCORES.names)
+    table = load_predictions(manifest, root=root, taken=SCORER.scores.names)
     out = storage.absolute(out)
     _check(table, out, jobs, order_matters)
     parts = _parts(table, out, verdicts, tuple(order_matters))
@@ -101,7 +101,7 @@ def score_table(
     done = _all_done(parts, jobs, len(table), say)
     rows = sorted((row for one in done for row in one.rows), key=lambda row: (row["suite"], row["doc_id"]))
     notes = [*table.notes, *_where_to_look(table, done)]
-    return Tally(summarize(rows), Counter(row["error"] for row in rows if row["status"] == "error"), notes)
+    return Tally(SCORER.summarize(rows), Counter(row["error"] for row in rows if row["status"] == "error"), notes)
 
 
 def _check(table: Predictions, out: str, jobs: int, order_matters: Sequence[str]) -> None:
@@ -195,19 +195,14 @@ def _score_part(part: _Part) -> _Done:
         predictions = list(threads.map(_read, [item.pred_path for item in part.items]))
     rows, scored = [], []
     for item, gold, prediction in zip(part.items, golds, predictions, strict=True):
-        graded = grade(
-            prediction,
-            item.known["error"] if item.pred_path is None else None,
-            gold,
-            item.schema,
-            verdicts=part.verdicts,
-            order_matters=part.order_matters,
-        )
+        error = item.known["error"] if item.pred_path is None else None
+        given = Given(prediction, error, gold, item.schema, verdicts=part.verdicts, order_matters=part.order_matters)
+        graded = SCORER.grade(given)
         suite = item.known["suite"]
         head = {"doc_id": item.doc_id, "suite": suite, "provider": item.known["provider"]}
         tail = {
             "run": item.known["run"],
-            "scorer": SCORER,
+            "scorer": SCORER.label,
             "prediction_sha256": None if prediction is None else digest(prediction),
             "gold_sha256": None if gold is None else digest(gold),
             "schema_sha256": text_digest(item.schema),
@@ -216,8 +211,8 @@ def _score_part(part: _Part) -> _Done:
         if graded.scored is not None:
             scored.append((item.doc_id, suite, graded.scored))
     if part.verdicts:
-        storage.put(storage.join(part.out, layout.VERDICTS, part.name), verdict_part(scored, None))
-    storage.put(storage.join(part.out, layout.SCORES, part.name), score_part(rows, None, part.further))
+        storage.put(storage.join(part.out, layout.VERDICTS, part.name), verdict_part(SCORER, scored, None))
+    storage.put(storage.join(part.out, layout.SCORES, part.name), score_part(SCORER, rows, None, part.further))
     brief = [{**row, "suite": row["suite"] or ""} for row in rows]
     return _Done(brief, *(sum(data is not None for data in files) for files in (golds, predictions)))
 

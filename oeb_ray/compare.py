@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from . import layout
 from .errors import RequestError, refused, suggestion
 from .results import Wanted, parts
+from .scorers.field_matching import SCORES, VERDICTS
 from .scoring.field_matching.summarize import MEANS, RATES, summarize
 from .scoring.field_matching.verdicts import KINDS, MATCHED, MISREAD, SKIPPED, UNFOUND
 from .stored import StoredRun
-from .tables import SCORES, VERDICTS
 
 FIGURES = ("coverage", *MEANS, *(f"{name}_rate" for name in RATES))
 GOLD_KINDS = frozenset(KINDS[kind] for kind in (MATCHED, MISREAD, UNFOUND))  # verdicts at addresses of the gold

@@ -22,6 +22,7 @@ from yaml import YAMLError
 
 from .errors import RequestError, refused, suggestion
 from .providers.models import GROUP, HOW, HOW_OPTIONS
+from .scorers import SCORERS
 from .storage import protocol_of
 
 RETRY = ("", "transient", "all")
@@ -36,8 +37,8 @@ class Job:
     """What was asked for.
 
     ``providers``: per provider what its config says; ``repo``: a dataset of the hub, else ``manifest`` is the corpus;
-    ``timeout``: seconds per document; ``config``: all of it as it was resolved, for the record; ``rehearsal``: dials by
-    simulated vendor, None to call the real ones.
+    ``timeout``: seconds per document; ``scorers``: their names; ``config``: all of it as it was resolved, for the
+    record; ``rehearsal``: dials by simulated vendor, None to call the real ones.
     """
 
     providers: Mapping[str, Mapping[str, Any]]
@@ -62,6 +63,7 @@ class Job:
     cluster: Mapping[str, Any] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
     rehearsal: Mapping[str, Any] | None = None
+    scorers: tuple[str, ...] = ("field_matching",)
 
 
 def conf_dir() -> Path:
@@ -143,7 +145,7 @@ def _instead(member: str, known: Sequence[str]) -> str:
 _KEYS = (
     "suites only limit timeout verdicts rescore predict_only score_only retry_failed predict_stale repeats dry_run "
     "confirm storage.root corpus.name corpus.repo corpus.manifest corpus.data_root cluster.kind cluster.cpus "
-    "cluster.address scorer.name rehearsal providers"
+    "cluster.address scorers rehearsal providers"
 ).split()
 
 
@@ -167,8 +169,6 @@ def read_job(config: DictConfig, values: Mapping[str | tuple[str, ...], Any] | N
             manifest = sample_manifest()
         else:
             problems.append("corpus.manifest: give the path or URL of a manifest, or corpus=hub, or corpus=sample")
-    if read.text_or_none("scorer.name") != "field_matching":
-        problems.append("scorer.name: known: field_matching")
     job = Job(
         providers=read.providers(),
         out=read.one("storage.root", str, "a path or URL"),
@@ -192,6 +192,7 @@ def read_job(config: DictConfig, values: Mapping[str | tuple[str, ...], Any] | N
         cluster=read.cluster(),
         config=plain,
         rehearsal=read.rehearsal(),
+        scorers=read.scorers(),
     )
     if type(job.repeats) is int and not 1 <= job.repeats <= MOST_REPEATS:
         problems.append(f"repeats={job.repeats}: wants a whole number from 1 to {MOST_REPEATS}")
@@ -298,6 +299,19 @@ class _Reader:
         if address is not None and not re.fullmatch(r"(ray://)?[^/\s:]+:\d+|auto", str(address)):
             self.problems.append(f"cluster.address={address!r}: wants HOST:PORT")
         return dict(entry)
+
+    def scorers(self) -> tuple[str, ...]:
+        """The scorers that are chosen, in the order of the package."""
+        entries = self._value("scorers")
+        if not isinstance(entries, Mapping) or not entries:
+            self.problems.append(f"scorers={entries!r}: choose some with scorer=[{','.join(SCORERS)}]")
+            return ()
+        unknown = [f"scorers.{name}: {suggestion(name, list(SCORERS))}" for name in entries if name not in SCORERS]
+        set_ = [
+            f"scorers.{name}.{key}: the scorer has no such option" for name in entries for key in entries[name] or ()
+        ]
+        self.problems.extend([*unknown, *set_])
+        return tuple(name for name in SCORERS if name in entries)
 
     def rehearsal(self) -> dict[str, Any] | None:
         """Dials by vendor; what they hold is checked by whoever uses them."""

@@ -7,8 +7,6 @@ being predicted.
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import math
 import time
 from collections import Counter
@@ -21,14 +19,14 @@ from .cluster.account import code_digest
 from .cluster.contract import Cluster, Ended, Graded, Predicted
 from .cluster.work import do_give_up
 from .errors import InternalError, LimitReached, OebError, Stopped
-from .folders import claim_folders
-from .jsontext import pretty
-from .plan import Plan, RunPlan
+from .plan import Part, Plan, RunPlan
+from .ready import Ready
 from .receipts import add_to_index, merge_index, read_receipt, stored_receipts
 from .records import PartTask, PredictBatch, Receipt
 from .runstate import Progress, RunState, asking, member_of, same_account
+from .scorers import find
 from .signals import Interrupts
-from .summaries import write_summaries
+from .summaries import counted, write_summaries
 from .tables import DamagedPart
 
 BATCH = 32  # documents of a free provider in one task
@@ -44,8 +42,7 @@ class Driver:
 
     def __init__(self, plan: Plan, cluster: Cluster, progress: Progress, interrupts: Interrupts) -> None:
         self.plan, self.cluster, self.progress, self.interrupts = plan, cluster, progress, interrupts
-        self.ready: list[tuple[float, int, PartTask]] = []  # a heap, dearest first
-        self.order = itertools.count()
+        self.ready = Ready(plan)
         self.predicting = self.scoring = 0
         self.calling: Counter[str] = Counter()  # documents handed out, by account
         self.lost: Counter[Any] = Counter()
@@ -76,15 +73,15 @@ class Driver:
         Raises:
             StorageError, InternalError: nothing can go on. Stopped: interrupted; `stop` is to follow.
         """
-        self._claim_folders()
         self.accounts = asking(self.states)
         for account in self.accounts:
             self._register(account)
         for state in self.states:
-            homes = self.plan.to_score(state.plan)
-            state.parts = len(homes | set(state.left))
-            for home in homes - set(state.left):
-                self._make_ready(state, home)
+            waiting = {Part(scorer, home) for scorer in self.plan.selection.scorers for home in state.left}
+            parts = self.plan.to_score(state.plan)
+            state.parts = len(parts | waiting)
+            for part in parts - waiting:
+                self._make_part_ready(state, part)
         self._finish_ended()
         while any(state.summary is None for state in self.states):
             self._fill()
@@ -100,16 +97,6 @@ class Driver:
     def _register(self, account: str) -> None:
         self.cluster.pool(account, member_of(self.accounts[account]) | {"digest": code_digest()})
 
-    def _claim_folders(self) -> None:
-        """settings.json first; what is to be asked leaves the index before, since new records count anew."""
-        plan = self.plan
-        claim_folders(plan.out, plan.corpus, [made.run for made in plan.runs])
-        for made in plan.runs:
-            storage.put(storage.join(plan.out, made.run.name, "config.json"), pretty(plan.config))
-            if made.receipts:
-                asked = frozenset(plan.corpus.ids[position] for position in made.predict)
-                merge_index(plan.out, made.run.name, (), without=asked)
-
     def _fill(self) -> None:
         """Keeps twice as much under way as there are slots, here and at each account; parts go before predictions."""
         for account, states in asking(self.states).items():
@@ -120,7 +107,7 @@ class Driver:
             sending = next((state for state in self.states if state.queue and state.plan.run.lane is None), None)
             if self.ready and (self.scoring < self.cluster.slots or sending is None):
                 self.scoring += 1
-                self.cluster.score(heapq.heappop(self.ready)[2])
+                self.cluster.score(self.ready.pop())
             elif sending is not None:
                 self._send(sending)
             else:
@@ -243,16 +230,15 @@ class Driver:
     # --- parts ----------------------------------------------------------------------------------------------------
 
     def _make_ready(self, state: RunState, home: layout.Home) -> None:
-        positions = self.plan.recorded(state.plan, home)
-        if not positions or not self.plan.selection.score:
+        for scorer in self.plan.selection.scorers:
+            self._make_part_ready(state, Part(scorer, home))
+
+    def _make_part_ready(self, state: RunState, part: Part) -> None:
+        if self.ready.add(state.plan, part):
+            state.scoring[part] += 1
+            state.worked = True
+        else:
             state.parts -= 1
-            return
-        items = tuple(self.plan.item(state.plan, position) for position in positions)
-        cost = float(sum(self.plan.corpus.stamps[item.gt_path].size for item in items))
-        cost += sum(state.plan.receipts[item.doc_id].prediction_bytes for item in items)
-        task = PartTask(self.plan.out, state.plan.run, home.suite, home.part, items, self.plan.selection.verdicts)
-        heapq.heappush(self.ready, (-cost, next(self.order), task))
-        state.worked = True
 
     def _take_graded(self, ended: Graded) -> None:
         self.scoring -= 1
@@ -260,15 +246,14 @@ class Driver:
             raise ended.failed
         assert ended.receipt is not None
         state = self.by_name[ended.receipt.run]
+        state.scoring[Part(ended.task.scorer, layout.Home(ended.task.suite, ended.task.part))] -= 1
         self._note(ended.receipt.notes)
         if ended.receipt.broken:
             self._repair(state, ended.task, ended.receipt.broken)
             return
         state.parts_done += 1
-        for item in ended.task.items:
-            sha256 = ended.receipt.gold_sha256.get(item.doc_id)
-            if sha256 is not None:
-                self.plan.files.note(item.gt_path, self.plan.corpus.stamps[item.gt_path], sha256)
+        for path, sha256 in ended.receipt.digests.items():
+            self.plan.files.note(path, self.plan.corpus.stamps[path], sha256)
 
     def _note(self, notes: Iterable[str]) -> None:
         for note in notes:
@@ -290,6 +275,8 @@ class Driver:
             self._forget(state, doc_id)
             state.undone.add(doc_id)
             position = self.positions[doc_id]
+            if position in state.plan.again:  # another scorer's part has found it out
+                continue
             unasked = self.plan.selection.score_only or position not in self.selected or state.plan.run.lane  # it costs
             if state.stopped or unasked or (state.name, doc_id) in self.repaired:
                 self.progress.note(f"{state.name}: {doc_id!r} is not done: its record names another prediction")
@@ -303,7 +290,7 @@ class Driver:
             self._make_ready(state, home)
 
     def _take_lost_part(self, task: PartTask, reason: str) -> None:
-        key = (task.run.name, task.suite, task.part)
+        key = (task.run.name, task.scorer, task.suite, task.part)
         self.lost[key] += 1
         if self.lost[key] >= ATTEMPTS:
             raise InternalError(f"the worker that scores {' '.join(key)} was lost {ATTEMPTS} times; last: {reason}")
@@ -314,7 +301,8 @@ class Driver:
 
     def _finish_ended(self) -> None:
         for state in self.states:
-            if state.summary is None and not state.queue and not state.in_flight and state.parts_done >= state.parts:
+            busy = state.queue or state.in_flight or state.scoring.total()
+            if state.summary is None and not busy:
                 self._finish(state)
 
     def _finish(self, state: RunState) -> None:
@@ -324,21 +312,25 @@ class Driver:
         if state.worked and self._take_what_others_recorded(state):
             return
         expected = {home for home in plan.members if plan.recorded(made, home)}
-        scored = expected if plan.selection.score else None
+        scorers = [find(name) for name in plan.selection.scorers]
         try:
-            summary, errors = write_summaries(plan.out, made.run, scored, made.receipts.values())
+            derived = write_summaries(plan.out, made.run, scorers, expected, made.receipts.values())
         except DamagedPart as damaged:
             self._score_again(state, damaged)
             return
-        for table in (layout.SCORES, layout.VERDICTS):
-            for home in made.part_files.get(table, set()) - expected:
+        for table, homes in made.part_files.items():
+            for home in homes - expected:
                 storage.delete(layout.part(plan.out, state.name, table, home))
         plan.files.save()
+        first = derived[0] if derived else counted(made.run, made.receipts.values())
+        errors = first.errors
         state.errors = Counter(errors.values())
         selected = [plan.corpus.ids[position] for position in plan.corpus.selected]
         state.done = sum(doc_id in made.receipts for doc_id in selected)
         state.failed = sum(doc_id in errors for doc_id in selected)
-        state.summary, state.ended = summary, time.monotonic()
+        named = zip(plan.selection.scorers, derived, strict=True)
+        state.summaries = {name: one.summary for name, one in named} or {"": first.summary}
+        state.ended = time.monotonic()
 
     def _take_what_others_recorded(self, state: RunState) -> bool:
         """Looks once more at what is recorded; documents of another driver are scored with ours."""
@@ -351,20 +343,23 @@ class Driver:
                 self._recorded(state, receipt)
                 homes.add(self.plan.homes[self.positions[receipt.doc_id]])
         state.fresh.clear()  # they come from the index or are read from their records next time
-        state.parts += len(homes)
+        state.parts += len(homes) * len(self.plan.selection.scorers)
         for home in homes:
             self._make_ready(state, home)
         return bool(homes)
 
     def _score_again(self, state: RunState, damaged: DamagedPart) -> None:
-        key = damaged.address.split(f"/{layout.SCORES}/", 1)[1]
-        home = layout.home_of_key(key)
         self.lost[damaged.address] += 1
-        if home is None or self.lost[damaged.address] >= ATTEMPTS:
+        if self.lost[damaged.address] >= ATTEMPTS:
             raise damaged
         self.progress.note(f"{damaged}; it is made again")
-        state.parts += 1
-        self._make_ready(state, home)
+        folder = storage.join(self.plan.out, state.name)
+        for scorer in self.plan.selection.scorers:
+            table = storage.join(folder, layout.below(scorer, layout.SCORES))
+            home = layout.home_of_key(damaged.address.removeprefix(f"{table}/"))
+            if home is not None:
+                state.parts += 1
+                self._make_part_ready(state, Part(scorer, home))
 
     def _flush(self, age: float) -> None:
         now = time.monotonic()

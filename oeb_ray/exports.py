@@ -16,8 +16,9 @@ from .audit import canon_of
 from .errors import RequestError
 from .jsontext import from_raw_json, line
 from .results import parts, read_scores, with_run
+from .scorers.field_matching import SCORES, VERDICTS
 from .stored import StoredRun
-from .tables import SCORES, VERDICTS, parquet, parquet_of
+from .tables import parquet, parquet_of
 
 WRITERS = 16
 

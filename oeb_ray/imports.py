@@ -29,8 +29,8 @@ from .receipts import stored_receipts
 from .records import Doc, Run
 from .run import execute
 from .runstate import Progress
+from .scorers.field_matching import SCORE_KEYS
 from .stored import StoredRun
-from .tables import SCORE_KEYS
 
 TIED = frozenset({"fabricated", "invented_item", "invented_field", "matched_rows"})  # may differ between equal pairings
 

@@ -16,6 +16,7 @@ from .storage import encode_id, join
 
 DOCS_PER_PART = 64
 OWN_PART_BYTES = 512_000  # a document whose gold is larger has a part of its own
+FIRST_SCORER = "field_matching"
 SCORES, VERDICTS, RECEIPTS = "scores.parquet", "verdicts.parquet", "receipts.parquet"
 
 
@@ -39,7 +40,13 @@ def record(out: str, run: str, doc_id: str) -> str:
     return join(out, run, "records", f"{encode_id(doc_id)}.json")
 
 
+def below(scorer: str, name: str) -> str:
+    """Where a scorer's file or table lies in a run's folder: the first scorer's in the folder itself."""
+    return name if scorer == FIRST_SCORER else f"{scorer}/{name}"
+
+
 def part(out: str, run: str, table: str, home: Home) -> str:
+    """``table``: as `below` gives it."""
     return join(out, run, table, part_key(home))
 
 

@@ -11,19 +11,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import layout, storage
 from .corpus.manifest import Corpus
 from .digests import digest
 from .errors import MissingCredential, RequestError, WorkerLost, refused
 from .folders import check_corpus, check_settings, other_work
-from .grade import SCORER
 from .providers.contract import LaneOptions, choice_warnings, typed
 from .providers.models import named
 from .providers.registry import find, lane_of, name_of, paid, resolved, run_name, settings_class
 from .receipts import stored_receipts
 from .records import Doc, FileStamp, Receipt, Run, ScoreItem
+from .scorers import find as find_scorer
 from .tables import digests_table, part_stamp, read_digests, stamp_at
 
 __all__ = ["Plan", "RunPlan", "expand", "make_plan", "run_name"]
@@ -34,7 +34,7 @@ LONGEST_NAME = 200
 @dataclass(frozen=True)
 class Selection:
     """What to do with what is there. ``retry``: "", "transient" or "all" of the failed; ``stale``: ask those again;
-    ``score``: score what is recorded.
+    ``scorers``: by which of them what is recorded is scored; none if it is not.
     """
 
     verdicts: bool = True
@@ -42,7 +42,14 @@ class Selection:
     score_only: bool = False
     retry: str = ""
     stale: bool = False
-    score: bool = True
+    scorers: tuple[str, ...] = (layout.FIRST_SCORER,)
+
+
+class Part(NamedTuple):
+    """A scorer's part of a Run's tables."""
+
+    scorer: str
+    home: layout.Home
 
 
 @dataclass
@@ -52,7 +59,7 @@ class RunPlan:
     ``resumed``: somebody has begun it before; ``receipts`` by doc_id; ``predict``: positions to ask for; ``again``:
     those of them that have a record already;
     ``why``: those asked for, by reason; ``stale``: doc_id and why its prediction is out of date;
-    ``part_files``: the parts that are there, by table; ``current``: those of them that need nothing.
+    ``part_files``: the parts that are there, by table (see layout.below); ``current``: parts that need nothing.
     """
 
     run: Run
@@ -63,7 +70,7 @@ class RunPlan:
     why: dict[str, list[int]] = field(default_factory=dict)
     stale: list[tuple[str, str]] = field(default_factory=list)
     part_files: dict[str, set[layout.Home]] = field(default_factory=dict)
-    current: set[layout.Home] = field(default_factory=set)
+    current: set[Part] = field(default_factory=set)
 
 
 @dataclass
@@ -88,8 +95,9 @@ class Plan:
         doc = self.corpus.doc(position)
         receipt = run.receipts[doc.doc_id]
         return ScoreItem(
-            doc.doc_id, doc.gt_path, doc.schema, doc.schema_sha256, receipt.prediction_sha256, receipt.error
-        )
+            doc.doc_id, doc.gt_path, doc.schema, doc.schema_sha256, receipt.prediction_sha256, receipt.error,
+            doc.annotations,
+        )  # fmt: skip
 
     def recorded(self, run: RunPlan, home: layout.Home) -> list[int]:
         """Positions of the recorded documents of a part, sorted by doc_id."""
@@ -100,13 +108,11 @@ class Plan:
         """Whether there is nothing to predict and nothing to score."""
         return not any(made.predict or self.to_score(made) for made in self.runs)
 
-    def to_score(self, run: RunPlan) -> set[layout.Home]:
+    def to_score(self, run: RunPlan) -> set[Part]:
         """The parts that hold recorded documents and are not current."""
-        if not self.selection.score:
-            return set()
         ids = self.corpus.ids
         recorded = {home for position, home in enumerate(self.homes) if ids[position] in run.receipts}
-        return recorded - run.current
+        return {Part(scorer, home) for scorer in self.selection.scorers for home in recorded} - run.current
 
 
 # --- configs to Runs ----------------------------------------------------------------------------------------------
@@ -237,7 +243,8 @@ def _run_plan(plan: Plan, run: Run, new: bool) -> RunPlan:
     made = RunPlan(run, resumed=not new)
     if not new:
         # Parts first: one that another driver makes meanwhile must not be seen without its receipts.
-        for table in (layout.SCORES, layout.VERDICTS):
+        tables = itertools.product(selection.scorers, (layout.SCORES, layout.VERDICTS))
+        for table in (layout.below(scorer, name) for scorer, name in tables):
             keys = storage.listed(storage.join(plan.out, run.name, table))
             made.part_files[table] = {home for key in keys if (home := layout.home_of_key(key))}
         made.receipts = stored_receipts(plan.out, run.name, set(corpus.ids))
@@ -258,8 +265,9 @@ def _run_plan(plan: Plan, run: Run, new: bool) -> RunPlan:
             made.why.setdefault(why, []).append(position)
             if receipt is not None:
                 made.again.add(position)
-    if selection.score and not selection.rescore:
-        made.current = _current_parts(plan, made)
+    if not selection.rescore:
+        for scorer in selection.scorers:
+            made.current |= _current_parts(plan, made, scorer)
     return made
 
 
@@ -287,22 +295,26 @@ def _stale(plan: Plan, doc: Doc, receipt: Receipt, source: str, stamp: FileStamp
     return ""
 
 
-def _current_parts(plan: Plan, made: RunPlan) -> set[layout.Home]:
-    """The parts whose stamps say that they were made from just what would be scored now."""
-    tables = (layout.SCORES, layout.VERDICTS) if plan.selection.verdicts else (layout.SCORES,)
+def _current_parts(plan: Plan, made: RunPlan, scorer: str) -> set[Part]:
+    """A scorer's parts whose stamps say that they were made from just what would be scored now."""
+    names = (layout.SCORES, layout.VERDICTS) if plan.selection.verdicts else (layout.SCORES,)
+    tables, used = [layout.below(scorer, name) for name in names], find_scorer(scorer)
     candidates = set.intersection(*(made.part_files.get(table, set()) for table in tables))
     stamps = {}
     for home in candidates:
         items = [plan.item(made, position) for position in plan.recorded(made, home)]
         if items:
             with suppress(FileNotFoundError):  # a gold that has gone since: the part is made again, and says so
-                golds = {item.doc_id: plan.files.get(item.gt_path, plan.corpus.stamps[item.gt_path]) for item in items}
-                stamps[home] = part_stamp(SCORER, items, golds)
+                files = [item.gt_path for item in items]
+                if used.reads_annotations:
+                    files += [item.annotations for item in items if item.annotations]
+                digests = {path: plan.files.get(path, plan.corpus.stamps[path]) for path in files}
+                stamps[home] = part_stamp(used, items, digests)
     places = [(home, layout.part(plan.out, made.run.name, table, home)) for home in stamps for table in tables]
     with ThreadPoolExecutor(16) as threads:
         there = list(threads.map(lambda place: stamp_at(place[1]), places))
     other = {home for (home, _), stamp in zip(places, there, strict=True) if stamp != stamps[home]}
-    return stamps.keys() - other
+    return {Part(scorer, home) for home in stamps.keys() - other}
 
 
 class FileDigests:

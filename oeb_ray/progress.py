@@ -22,6 +22,7 @@ from .estimate import estimates
 from .jsontext import visible
 from .plan import Plan
 from .runstate import RunState
+from .scorers import find
 
 LINE_SECONDS = 5.0
 
@@ -154,8 +155,8 @@ def plan_table(plan: Plan) -> Table:
     for made in plan.runs:
         settings = Text("\n").join(plain(f"{key}={_said(value)}") for key, value in made.run.settings.items())
         asked = set(made.predict)
-        graded = {row for home in plan.to_score(made) for row in plan.recorded(made, home)}
-        graded |= asked if plan.selection.score else set()
+        graded = {row for part in plan.to_score(made) for row in plan.recorded(made, part.home)}
+        graded |= asked if plan.selection.scorers else set()
         at_once = str(made.run.lane.cap) if made.run.lane else ""
         new = made.run.provider != last
         if last is not None and new:
@@ -177,19 +178,18 @@ def _said(value: Any) -> str:
 
 
 _COUNTS = ("documents", "scored", "failed", "pending", "coverage")
-_MEANS = ("accuracy", "precision", "recall")
 WIDE = 110  # columns from which the counts have columns of their own
 
 
-def summary_table(states: Sequence[RunState], width: int) -> Table:
-    """The result: one line per Run, all its recorded documents beside every mean; no number is ever cut."""
+def summary_table(states: Sequence[RunState], scorer: str, width: int) -> Table:
+    """A scorer's result: one line per Run, all its recorded documents beside every mean; no number is ever cut."""
     table = Table(pad_edge=True)
     table.add_column("run", overflow="fold", min_width=8)
-    means = _MEANS if width >= 60 else _MEANS[:1]
+    means = find(scorer).means if width >= 60 else find(scorer).means[:1]
     for heading in (*(_COUNTS if width >= WIDE else ("scored",)), *means):
         table.add_column(heading, justify="right", no_wrap=True, min_width=max(6, len(heading)))
     for state in states:
-        summary = state.summary
+        summary = (state.summaries or {}).get(scorer)
         if summary is None:
             continue
         documents, scored = summary["documents"], summary["scored"]

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from . import layout
 from .errors import StorageError
-from .grade import SCORER
-from .plan import Plan, RunPlan
+from .plan import Part, Plan, RunPlan
 from .records import ScoreItem
-from .tables import SCORES, DamagedPart, read_part
+from .scorers import find
+from .scorers.contract import Scorer
+from .tables import DamagedPart, read_part
 
 
 def predict_reasons(plan: Plan, made: RunPlan) -> dict[str, list[str]]:
@@ -30,37 +31,40 @@ def grade_reasons(plan: Plan, made: RunPlan) -> dict[str, list[str]]:
     """
     found: dict[str, list[str]] = {}
     asked = set(made.predict)
-    for home in sorted(plan.to_score(made)):
-        rows = _graded(plan, made, home)
-        for position in plan.recorded(made, home):
+    for part in sorted(plan.to_score(made)):
+        scorer = find(part.scorer)
+        rows = _graded(plan, made, part, scorer)
+        for position in plan.recorded(made, part.home):
             if position in asked:
                 continue
             item = plan.item(made, position)
             gold = plan.files.get(item.gt_path, plan.corpus.stamps[item.gt_path])
-            why = "rescore" if plan.selection.rescore else _difference(item, gold, rows.get(item.doc_id))
-            if why:
+            row = rows.get(item.doc_id)
+            why = "rescore" if plan.selection.rescore else _difference(item, gold, row, scorer.label)
+            if why and item.doc_id not in found.get(why, ()):
                 found.setdefault(why, []).append(item.doc_id)
     return found
 
 
-def _graded(plan: Plan, made: RunPlan, home: layout.Home) -> dict[str, dict[str, str | None]]:
+def _graded(plan: Plan, made: RunPlan, part: Part, scorer: Scorer) -> dict[str, dict[str, str | None]]:
     """The rows that are there: scorer and digests by doc_id."""
-    if home not in made.part_files.get(layout.SCORES, ()):
+    scores = layout.below(part.scorer, layout.SCORES)
+    if part.home not in made.part_files.get(scores, ()):
         return {}
     try:
-        table = read_part(layout.part(plan.out, made.run.name, layout.SCORES, home), SCORES)
+        table = read_part(layout.part(plan.out, made.run.name, scores, part.home), scorer.scores)
     except (DamagedPart, FileNotFoundError, StorageError):
         return {}
     columns = ["doc_id", "scorer", "prediction_sha256", "gold_sha256", "schema_sha256"]
     return {row["doc_id"]: row for row in table.select(columns).to_pylist()}
 
 
-def _difference(item: ScoreItem, gold: str, row: dict[str, str | None] | None) -> str:
+def _difference(item: ScoreItem, gold: str, row: dict[str, str | None] | None, scorer: str) -> str:
     """What differs from the row that was graded; empty if it holds."""
     if row is None:
         return "not graded yet"
-    if row["scorer"] != SCORER:
-        return f"graded by {row['scorer']}, now {SCORER}"
+    if row["scorer"] != scorer:
+        return f"graded by {row['scorer']}, now {scorer}"
     now = {"prediction": item.prediction_sha256, "gold": gold, "schema": item.schema_sha256}
     changed = [name for name, digest in now.items() if row[f"{name}_sha256"] != digest]
     return f"{' and '.join(changed)} changed since" if changed else ""

@@ -19,7 +19,10 @@ class FileStamp(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Doc:
-    """One document of a corpus. ``schema``: JSON text, with its digest; the paths are absolute paths or URLs."""
+    """One document of a corpus. ``schema``: JSON text, with its digest; the paths are absolute paths or URLs.
+
+    ``annotations``: a file with what scorers may know beside the gold; None if there is none.
+    """
 
     doc_id: str
     suite: str
@@ -27,6 +30,7 @@ class Doc:
     gt_path: str
     schema: str
     schema_sha256: str
+    annotations: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +113,12 @@ class ScoreItem:
     schema_sha256: str
     prediction_sha256: str | None
     error: str | None
+    annotations: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PartTask:
-    """One part of the score and verdict tables: all recorded documents whose home it is, sorted by doc_id."""
+    """One part of a scorer's tables: all recorded documents whose home it is, sorted by doc_id."""
 
     out: str
     run: Run
@@ -121,16 +126,17 @@ class PartTask:
     part: str
     items: tuple[ScoreItem, ...]
     verdicts: bool
+    scorer: str
 
 
 @dataclass(frozen=True, slots=True)
 class PartReceipt:
-    """What scoring a part came to: digests of the golds that could be read, and notes on them.
+    """What scoring a part came to: ``digests`` of the files that could be read, by address, and notes on golds.
 
     ``broken``: doc_ids whose prediction is not the one that the record names; the part was not written then.
     """
 
     run: str
-    gold_sha256: dict[str, str]
+    digests: dict[str, str]
     broken: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 
 from . import layout, storage
 from .errors import RequestError, refused, suggestion
+from .scorers import find
 from .scoring.field_matching.verdicts import KINDS
 from .stored import StoredRun, runs_at
-from .tables import SCORES, VERDICTS, read_part
+from .tables import read_part
 
 Some = str | Collection[str] | None  # one, several, or None for all
 AT_ONCE = 8  # parts read together
@@ -77,7 +78,13 @@ def _is_one_of(table: pa.Table, name: str, values: Iterable[str]) -> Any:
 
 
 def read_scores(
-    out: str, run: Some = None, doc_id: Some = None, *, suite: Some = None, columns: Iterable[str] | None = None
+    out: str,
+    run: Some = None,
+    doc_id: Some = None,
+    *,
+    suite: Some = None,
+    columns: Iterable[str] | None = None,
+    scorer: str = layout.FIRST_SCORER,
 ) -> pa.Table:
     """One row per recorded document and run, sorted by run, suite and doc_id.
 
@@ -87,15 +94,15 @@ def read_scores(
         columns: these only, in this order. Ratios are 0 to 1; counts are of values; ``status`` is ``scored`` or
             ``error`` (then ``error`` says why and the figures are null). Further columns of a table of predictions
             follow.
+        scorer: whose rows.
 
     Raises:
-        RequestError: nothing is there, an unknown run or column. InternalError: a part is damaged.
+        RequestError: nothing is there, an unknown run, column or scorer. InternalError: a part is damaged.
     """
-    wanted = Wanted(_values(suite), _values(doc_id))
-    tables = [
-        _named(table, stored) for stored in _runs(out, run) for table in parts(stored, layout.SCORES, SCORES, wanted)
-    ]
-    table = pa.concat_tables(tables, promote_options="default") if tables else SCORES.empty_table()
+    wanted, schema = Wanted(_values(suite), _values(doc_id)), find(scorer).scores
+    name = layout.below(scorer, layout.SCORES)
+    tables = [_named(table, stored) for stored in _runs(out, run) for table in parts(stored, name, schema, wanted)]
+    table = pa.concat_tables(tables, promote_options="default") if tables else schema.empty_table()
     names = _columns(table.schema, columns)
     return table.sort_by([(key, "ascending") for key in ("run", "suite", "doc_id")]).select(names)
 
@@ -115,6 +122,7 @@ def read_verdicts(
     field: Some = None,
     verdict: Some = None,
     columns: Iterable[str] | None = None,
+    scorer: str = layout.FIRST_SCORER,
 ) -> pa.Table:
     """One row per value, grouped by run, suite and document, each document's in reading order.
 
@@ -124,21 +132,24 @@ def read_verdicts(
         field: written names such as ``line_items[*].qty``; ``line_items`` for all that lies under it; a value's path.
         verdict: kinds such as ``misread``.
         columns: these only, in this order. ``gold_raw`` and ``pred_raw`` are JSON texts with every digit.
+        scorer: whose verdicts; ``field`` and ``verdict`` select among those of field_matching.
 
     Raises:
-        RequestError: nothing is there, an unknown run, column or kind. InternalError: a part is damaged.
+        RequestError: nothing is there, an unknown run, column, kind or scorer. InternalError: a part is damaged.
     """
-    schema = pa.schema([("run", pa.string()), *VERDICTS])
+    verdicts = find(scorer).verdicts
+    schema = pa.schema([("run", pa.string()), *verdicts])
     names = _columns(schema, columns)
     wanted = chosen(suite, doc_id, field, verdict)
     # Columns that select are read as well.
     needed = {"doc_id", *names, *(name for name in ("suite", "field", "verdict") if getattr(wanted, name) is not None)}
     needed |= {"path"} if wanted.field is not None else set()
-    stored_schema = pa.schema([column for column in VERDICTS if column.name in needed])
+    _columns(schema, sorted(needed))
+    stored_schema = pa.schema([column for column in verdicts if column.name in needed])
     tables = [
         with_run(table, stored).select(names)
         for stored in _runs(out, run)
-        for table in parts(stored, layout.VERDICTS, stored_schema, wanted)
+        for table in parts(stored, layout.below(scorer, layout.VERDICTS), stored_schema, wanted)
     ]
     return pa.concat_tables(tables) if tables else schema.empty_table().select(names)
 
@@ -162,7 +173,9 @@ def parts(stored: StoredRun, table: str, schema: pa.Schema, wanted: Wanted = EVE
         listed = list(members)
         mixed = len({layout.precedence(homes[key].part) for key in listed}) > 1
         seen: set[Any] = set()
-        for read in _read_all([storage.join(folder, key) for key in listed], schema, further=table == layout.SCORES):
+        for read in _read_all(
+            [storage.join(folder, key) for key in listed], schema, further=table.endswith(layout.SCORES)
+        ):
             fresh = read
             if mixed:
                 ids = set(pc.unique(read.column("doc_id")).to_pylist())

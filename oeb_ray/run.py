@@ -17,7 +17,10 @@ from .corpus import hub
 from .corpus.manifest import Corpus, load
 from .driver import Driver
 from .errors import OebError, Stopped, refused
+from .folders import claim_folders
+from .jsontext import pretty
 from .plan import Plan, Selection, expand, make_plan
+from .receipts import merge_index
 from .records import Run
 from .runstate import Progress, RunState
 from .signals import Interrupts
@@ -57,8 +60,9 @@ def plan_from_here(job: Job) -> Plan | None:
 def _plan(jobs: list[Job], expanded: tuple[list[Run], list[str]], corpus: Corpus) -> Plan:
     job, (runs, warnings) = jobs[0], expanded
     selection = Selection(
-        job.verdicts, job.rescore, job.score_only, job.retry_failed, job.predict_stale, score=not job.predict_only
-    )
+        job.verdicts, job.rescore, job.score_only, job.retry_failed, job.predict_stale,
+        () if job.predict_only else job.scorers,
+    )  # fmt: skip
     plan = make_plan(storage.absolute(job.out), corpus, runs, selection)
     plan.warnings.extend(warnings)
     plan.config = {"jobs": [each.config for each in jobs], "versions": _versions()}
@@ -132,7 +136,7 @@ def start_cluster(job: Job, *, idle: bool = False) -> Cluster:
 
 def carry_out(job: Job, plan: Plan, progress: Progress, interrupts: Interrupts) -> Outcome:
     """As `execute`, on the cluster that the job names, which ends with it; calls alone need no Ray of our own."""
-    calls_only = not plan.selection.score and all(made.run.lane for made in plan.runs)
+    calls_only = not plan.selection.scorers and all(made.run.lane for made in plan.runs)
     cluster = start_cluster(job, idle=plan.is_done() or (calls_only and job.cluster["kind"] == "local"))
     interrupts.install()  # Ray has put its own handler in place
     try:
@@ -149,6 +153,7 @@ def execute(plan: Plan, cluster: Cluster, progress: Progress, interrupts: Interr
         Stopped: interrupted; what was under way was recorded, and the same job goes on later.
     """
     driver = Driver(plan, cluster, progress, interrupts or Interrupts())
+    _claim_folders(plan)
     try:
         driver.go()
     except (Stopped, KeyboardInterrupt) as stopped:
@@ -165,3 +170,13 @@ def execute(plan: Plan, cluster: Cluster, progress: Progress, interrupts: Interr
         {state.name: state.stopped for state in driver.states if state.stopped is not None},
         driver.states,
     )
+
+
+def _claim_folders(plan: Plan) -> None:
+    """settings.json first; what is to be asked leaves the index before, since new records count anew."""
+    claim_folders(plan.out, plan.corpus, [made.run for made in plan.runs])
+    for made in plan.runs:
+        storage.put(storage.join(plan.out, made.run.name, "config.json"), pretty(plan.config))
+        if made.receipts:
+            asked = frozenset(plan.corpus.ids[position] for position in made.predict)
+            merge_index(plan.out, made.run.name, (), without=asked)

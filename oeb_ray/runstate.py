@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from . import layout
 from .errors import OebError
-from .plan import RunPlan
+from .plan import Part, RunPlan
 from .records import Lane, Receipt
 
 
@@ -30,10 +30,11 @@ class RunState:
     """One Run while the job goes on.
 
     ``total``: selected documents; ``done``, ``failed``: how many of them are recorded, and recorded as failed;
-    ``parts``, ``parts_done``: to score and scored; ``queue``: positions not sent; ``left``: documents that each part
-    still waits for; ``fresh``: receipts not yet in the index; ``undone``: documents whose record turned out not to
-    hold; ``usd``, ``credits``, ``seconds``: what the done ones took; ``stopped``: why nothing more is sent;
-    ``errors``: texts of the error rows, once there is a summary.
+    ``parts``, ``parts_done``: to score and scored; ``scoring``: those handed out; ``queue``: positions not sent;
+    ``left``: documents that each part still waits for; ``fresh``: receipts not yet in the index; ``undone``: documents
+    whose record turned out not to hold; ``usd``, ``credits``, ``seconds``: what the done ones took; ``stopped``: why
+    nothing more is sent; ``summaries``: by scorer, once the run has ended; ``errors``: texts of the first one's error
+    rows.
     """
 
     plan: RunPlan
@@ -46,6 +47,7 @@ class RunState:
     in_flight: int = 0
     parts: int = 0
     parts_done: int = 0
+    scoring: Counter[Part] = field(default_factory=Counter)
     queue: deque[int] = field(default_factory=deque)
     left: Counter[layout.Home] = field(default_factory=Counter)
     fresh: list[Receipt] = field(default_factory=list)
@@ -55,7 +57,7 @@ class RunState:
     started: float | None = None
     ended: float | None = None
     stopped: OebError | None = None
-    summary: dict[str, Any] | None = None
+    summaries: dict[str, dict[str, Any]] | None = None
     errors: Counter[str] = field(default_factory=Counter)
 
     def count(self, receipt: Receipt, sign: int = 1) -> None:
@@ -75,6 +77,11 @@ class RunState:
     @property
     def name(self) -> str:
         return self.plan.run.name
+
+    @property
+    def summary(self) -> dict[str, Any] | None:
+        """That of the first scorer; None before the end."""
+        return next(iter(self.summaries.values())) if self.summaries else None
 
 
 def asking(states: Sequence[RunState]) -> dict[str, list[RunState]]:

@@ -7,20 +7,19 @@ predictions and scorer alone, and usage.json.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from . import layout, storage
-from .grade import SCORER
 from .jsontext import line, pretty
 from .records import Receipt, Run
-from .scoring.field_matching.summarize import summarize
-from .tables import SCORE_KEYS, SCORES, read_parts
+from .scorers import find
+from .scorers.contract import HEAD, Scorer
+from .tables import read_parts
 
 
 class Derived(NamedTuple):
-    """``files``: the bytes of scores.jsonl, usage.json and summary.json, in the order in which they are written; the
-    summary; the error rows' texts by doc_id."""
+    """``files``: what a scorer's rows come to, by name below the run; the summary; error rows' texts by doc_id."""
 
     files: dict[str, bytes]
     summary: dict[str, Any]
@@ -28,48 +27,57 @@ class Derived(NamedTuple):
 
 
 def write_summaries(
-    out: str, run: Run, homes: Iterable[layout.Home] | None, receipts: Collection[Receipt]
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """Writes what is derived from a Run's parts; returns the summary, and error rows' texts by doc_id.
-
-    Where nothing is to be scored, ``homes`` is None: then usage.json alone is written, and the summary only counts.
+    out: str, run: Run, scorers: Sequence[Scorer], homes: Iterable[layout.Home], receipts: Collection[Receipt]
+) -> list[Derived]:
+    """Writes what is derived from a Run's receipts and from the parts of each scorer, and returns the latter.
 
     Raises:
-        DamagedPart: a part cannot be read; nothing was written.
+        DamagedPart: a part cannot be read; nothing of its scorer was written.
     """
-    if homes is None:
-        storage.put(storage.join(out, run.name, "usage.json"), usage_file(receipts))
-        failed = {receipt.doc_id: receipt.error for receipt in receipts if receipt.error is not None}
-        summary = {"run": run.name, "provider": run.provider, "settings": run.settings}
-        return summary | {"documents": len(receipts), "predicted": len(receipts) - len(failed)}, failed
-    scores = read_parts([layout.part(out, run.name, layout.SCORES, home) for home in sorted(homes)], SCORES)
-    made = derived(run, scores, receipts)
-    for name, data in made.files.items():
+    homes = sorted(homes)
+    made = []
+    for scorer in scorers:
+        table = layout.below(scorer.name, layout.SCORES)
+        parts = read_parts([layout.part(out, run.name, table, home) for home in homes], scorer.scores)
+        made.append(derived(run, scorer, parts))
+    first = any(scorer.name == layout.FIRST_SCORER for scorer in scorers)
+    first = first or storage.is_folder(storage.join(out, run.name, layout.SCORES))
+    files = [("usage.json", usage_file(receipts, first=first)), *(file for one in made for file in one.files.items())]
+    for name, data in files:
         storage.put(storage.join(out, run.name, name), data)
-    return made.summary, made.errors
+    return made
 
 
-def derived(run: Run, scores: Any, receipts: Iterable[Receipt]) -> Derived:
-    """What follows from a Run's score rows (an Arrow table) and receipts."""
-    rows = list(_rows(scores))
-    summary = {"run": run.name, "provider": run.provider, "settings": run.settings, **summarize(rows)}
+def counted(run: Run, receipts: Collection[Receipt]) -> Derived:
+    """What stands for a summary where nothing is scored: how many documents were asked for and answered."""
+    failed = {receipt.doc_id: receipt.error for receipt in receipts if receipt.error is not None}
+    summary = {"run": run.name, "provider": run.provider, "settings": run.settings}
+    return Derived({}, summary | {"documents": len(receipts), "predicted": len(receipts) - len(failed)}, failed)
+
+
+def derived(run: Run, scorer: Scorer, scores: Any) -> Derived:
+    """What follows from a Run's score rows (an Arrow table)."""
+    rows = list(_rows(scorer, scores))
+    summary = {"run": run.name, "provider": run.provider, "settings": run.settings}
+    if scorer.name != layout.FIRST_SCORER:
+        summary["scorer"] = scorer.label
+    summary |= scorer.summarize(rows)
     files = {
-        "scores.jsonl": "".join(line(row) + "\n" for row in rows).encode(),
-        "usage.json": usage_file(receipts),
-        "summary.json": pretty(summary),
+        layout.below(scorer.name, "scores.jsonl"): "".join(line(row) + "\n" for row in rows).encode(),
+        layout.below(scorer.name, "summary.json"): pretty(summary),
     }
     return Derived(files, summary, {row["doc_id"]: row["error"] for row in rows if row["status"] == "error"})
 
 
-def usage_file(receipts: Iterable[Receipt]) -> bytes:
-    """usage.json."""
-    return pretty({**usage(receipts), "scorer": SCORER})
+def usage_file(receipts: Iterable[Receipt], *, first: bool) -> bytes:
+    """usage.json; with the version of the first scorer where there are rows of it."""
+    return pretty(usage(receipts) | ({"scorer": find(layout.FIRST_SCORER).label} if first else {}))
 
 
-def _rows(scores: Any) -> Iterator[dict[str, Any]]:
+def _rows(scorer: Scorer, scores: Any) -> Iterator[dict[str, Any]]:
     """Rows as scores.jsonl has them, sorted by suite and doc_id."""
     for row in scores.sort_by([("suite", "ascending"), ("doc_id", "ascending")]).to_pylist():
-        keys = ("doc_id", "suite", "provider", "status", *(SCORE_KEYS if row["status"] == "scored" else ("error",)))
+        keys = (*HEAD, *(scorer.figures if row["status"] == "scored" else ("error",)))
         yield {key: row[key] for key in keys}
 
 

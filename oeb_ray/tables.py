@@ -1,13 +1,13 @@
 """The tables on disk: declared Arrow schemas, parts written and read, receipts.
 
-In: score rows, verdict columns, Receipts. Out: Parquet bytes that are the same for the same input, and back.
+In: score rows, what verdicts are made from, Receipts. Out: Parquet bytes, the same for the same input, and back.
 """
 
 from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, fields
 from typing import Any
@@ -18,39 +18,11 @@ import pyarrow.parquet as pq
 from . import storage
 from .digests import text_digest
 from .errors import InternalError
-from .jsontext import printable, raw_json
+from .jsontext import printable
 from .records import FileStamp, Receipt, ScoreItem
-from .scoring.field_matching.scorer import Scored
-from .scoring.field_matching.verdicts import KINDS, SKIPPED
-from .scoring.field_matching.written import Written
-
-RATIOS = ("accuracy", "precision", "recall", "f1", "addresses_found", "addresses_read_right")
-SCORE_KEYS = (
-    "accuracy precision recall f1 total matched misread unfound fabricated invented_item invented_field asserted "
-    "addresses_found addresses_read_right gt_rows pred_rows matched_rows matching_exact approximated skipped_open_maps"
-).split()
-
-
-def _metric_type(key: str) -> pa.DataType:
-    if key in RATIOS:
-        return pa.float64()
-    return {
-        "matching_exact": pa.bool_(),
-        "approximated": pa.list_(pa.int64()),
-        "skipped_open_maps": pa.list_(pa.string()),
-    }.get(key, pa.int64())
-
+from .scorers.contract import Scorer
 
 _TEXT = pa.string()
-SCORES = pa.schema(
-    [("doc_id", _TEXT), ("suite", _TEXT), ("provider", _TEXT), ("status", _TEXT)]
-    + [(key, _metric_type(key)) for key in SCORE_KEYS]
-    + [(key, _TEXT) for key in ("run", "error", "scorer", "prediction_sha256", "gold_sha256", "schema_sha256")]
-)
-VERDICTS = pa.schema(
-    [(key, _TEXT) for key in "doc_id suite address path field gold_raw pred_raw gold_canon pred_canon verdict".split()]
-)
-_VERDICT_DICTIONARIES = ["doc_id", "suite", "field", "verdict"]
 RECEIPTS = pa.schema(
     [
         ("doc_id", _TEXT), ("error", _TEXT), ("error_type", _TEXT), ("retryable", pa.bool_()),
@@ -102,27 +74,29 @@ def stamp_at(address: str) -> str | None:
     return metadata[STAMP].decode() if metadata and STAMP in metadata else None
 
 
-def part_stamp(scorer: str, items: Iterable[ScoreItem], gold_sha256: dict[str, str]) -> str:
-    """What a part was made from: the scorer with its version, and every document's digests."""
-    lines = [f"{TABLE_FORMAT} {scorer}"]
+def part_stamp(scorer: Scorer, items: Iterable[ScoreItem], digests: Mapping[str, str]) -> str:
+    """What a part was made from: the scorer with its version, and every document's ``digests``, by address."""
+    lines = [f"{TABLE_FORMAT} {scorer.label}"]
     for item in items:
         made_from = item.prediction_sha256 or f"error {item.error}"
-        lines.append(json.dumps([item.doc_id, made_from, gold_sha256.get(item.doc_id), item.schema_sha256]))
+        annotated = [digests.get(item.annotations)] if item.annotations and scorer.reads_annotations else []
+        lines.append(json.dumps([item.doc_id, made_from, digests.get(item.gt_path), item.schema_sha256, *annotated]))
     return text_digest("\n".join(lines))
 
 
-def score_table(rows: list[dict[str, Any]], further: pa.Table | None = None) -> pa.Table:
-    """Score rows as an Arrow table of schema SCORES; ``further`` columns of the same rows follow theirs."""
-    table = pa.Table.from_pylist([{key: _stored(value) for key, value in row.items()} for row in rows], SCORES)
+def score_table(scorer: Scorer, rows: list[dict[str, Any]], further: pa.Table | None = None) -> pa.Table:
+    """A scorer's rows as an Arrow table of its schema; ``further`` columns of the same rows follow theirs."""
+    stored = [{key: _stored(value) for key, value in row.items()} for row in rows]
+    table = pa.Table.from_pylist(stored, scorer.scores)
     if further is not None:
         for name, column in zip(further.column_names, further.columns, strict=True):
             table = table.append_column(pa.field(name, column.type), column)
     return table
 
 
-def score_part(rows: list[dict[str, Any]], stamp: str | None, further: pa.Table | None = None) -> bytes:
+def score_part(scorer: Scorer, rows: list[dict[str, Any]], stamp: str | None, further: pa.Table | None = None) -> bytes:
     """Score rows, in the order given, as a part; see `score_table`."""
-    table = score_table(rows, further)
+    table = score_table(scorer, rows, further)
     return parquet(table, stamp, ["suite", "provider", "status", "run", "error", "scorer"])
 
 
@@ -132,53 +106,15 @@ def _stored(value: Any) -> Any:
     return [_stored(member) for member in value] if isinstance(value, list) else value
 
 
-def verdict_part(scored: Iterable[tuple[str, str | None, Scored]], stamp: str | None) -> bytes:
-    """Verdicts of (doc_id, suite, Scored), in the order given, as a part."""
-    return parquet(verdict_tables(scored).combine_chunks(), stamp, _VERDICT_DICTIONARIES)
+def verdict_part(scorer: Scorer, scored: Iterable[tuple[str, str | None, Any]], stamp: str | None) -> bytes:
+    """Verdicts of (doc_id, suite, what was scored), in the order given, as a part."""
+    return parquet(verdict_tables(scorer, scored).combine_chunks(), stamp, scorer.repeating)
 
 
-def verdict_tables(scored: Iterable[tuple[str, str | None, Scored]]) -> pa.Table:
-    """Verdicts of (doc_id, suite, Scored), in the order given, as one table."""
-    tables = [verdict_table(doc_id, suite, one) for doc_id, suite, one in scored]
-    return pa.concat_tables(tables) if tables else VERDICTS.empty_table()
-
-
-def verdict_table(doc_id: str, suite: str | None, scored: Scored) -> pa.Table:
-    """One document's verdicts as an Arrow table of schema VERDICTS."""
-    columns, skipped = scored.columns, len(scored.open_maps)
-    texts = Written(scored)
-    count = skipped + len(columns)
-    none: list[str | None] = [None] * skipped
-    keys = [printable(key) for key in scored.keys] if columns.kind else []
-    arrays = {
-        "doc_id": pa.repeat(pa.scalar(printable(doc_id)), count),
-        "suite": pa.repeat(pa.scalar(suite and printable(suite), _TEXT), count),
-        "address": pa.array(texts.address, _TEXT),
-        "path": pa.array([printable(path) for path in texts.path], _TEXT),  # a prediction's keys may be any text
-        "field": pa.array([printable(field) for field in texts.field], _TEXT),
-        "gold_raw": pa.array(none + _raws(columns.gold_raw, columns.gold), _TEXT),
-        "pred_raw": pa.array(none + _raws(columns.pred_raw, columns.pred), _TEXT),
-        "gold_canon": pa.array(none + [keys[number] if number else None for number in columns.gold], _TEXT),
-        "pred_canon": pa.array(none + [keys[number] if number else None for number in columns.pred], _TEXT),
-        "verdict": pa.array([KINDS[SKIPPED]] * skipped + [KINDS[kind] for kind in columns.kind], _TEXT),
-    }
-    return pa.table(arrays, schema=VERDICTS)
-
-
-def _raws(values: list[Any], present: list[int]) -> list[str | None]:
-    known: dict[str, str] = {}
-    texts: list[str | None] = []
-    for value, here in zip(values, present, strict=True):
-        if not here:
-            texts.append(None)
-        elif type(value) is str:
-            text = known.get(value)
-            if text is None:
-                text = known[value] = raw_json(value)
-            texts.append(text)
-        else:
-            texts.append(raw_json(value))
-    return texts
+def verdict_tables(scorer: Scorer, scored: Iterable[tuple[str, str | None, Any]]) -> pa.Table:
+    """Verdicts of (doc_id, suite, what was scored), in the order given, as one table."""
+    tables = [scorer.verdict_table(doc_id, suite, one) for doc_id, suite, one in scored]
+    return pa.concat_tables(tables) if tables else scorer.verdicts.empty_table()
 
 
 def _read(data: bytes, schema: pa.Schema, *, further: bool = False) -> pa.Table:

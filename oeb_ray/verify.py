@@ -17,14 +17,15 @@ from .cluster.work import MadePart, make_part
 from .corpus.manifest import Corpus
 from .digests import digest
 from .errors import RequestError
-from .grade import SCORER
 from .jsontext import read_json
 from .providers.registry import find
 from .receipts import indexed
 from .records import Doc, PartTask, Receipt, Run, ScoreItem
+from .scorers import SCORERS
+from .scorers import find as find_scorer
 from .stored import StoredRun
-from .summaries import derived
-from .tables import SCORES, VERDICTS, DamagedPart, part_stamp, read_part, score_table, stamp_at, verdict_tables
+from .summaries import derived, usage_file
+from .tables import DamagedPart, part_stamp, read_part, score_table, stamp_at, verdict_tables
 
 READERS = 16
 SHOWN = 100  # characters of a line
@@ -63,22 +64,36 @@ def verify(stored: StoredRun, corpus: Corpus) -> Verified:
         receipt = receipts.get(corpus.ids[position])
         if receipt is not None:
             doc = corpus.doc(position)
-            item = (doc.doc_id, doc.gt_path, doc.schema, doc.schema_sha256, receipt.prediction_sha256, receipt.error)
-            parts.setdefault(homes[position], []).append(ScoreItem(*item))
-    there = {table: _homes_of(stored, table) for table in (layout.SCORES, layout.VERDICTS)}
+            asked, answered = (doc.gt_path, doc.schema, doc.schema_sha256), (receipt.prediction_sha256, receipt.error)
+            parts.setdefault(homes[position], []).append(ScoreItem(doc.doc_id, *asked, *answered, doc.annotations))
+    scorers = [name for name in SCORERS if _homes_of(stored, layout.below(name, layout.SCORES))] or [
+        layout.FIRST_SCORER
+    ]
+    for name in scorers:
+        found.extend(_scorer_differences(stored, run, name, parts))
+    usage = {"usage.json": usage_file(receipts.values(), first=layout.FIRST_SCORER in scorers)}
+    found.extend(_derived_differences(stored, usage))
+    return Verified(len(receipts), len(parts) * len(scorers), found)
+
+
+def _scorer_differences(
+    stored: StoredRun, run: Run, scorer: str, parts: Mapping[layout.Home, list[ScoreItem]]
+) -> Iterator[Difference]:
+    tables = [layout.below(scorer, name) for name in (layout.SCORES, layout.VERDICTS)]
+    there = {table: _homes_of(stored, table) for table in tables}
     for table, stored_homes in there.items():
         for home in sorted(stored_homes - parts.keys()):
             key = f"{table}/{layout.part_key(home)}"
-            found.append(Difference(run.name, key, "no recorded document lies in it"))
+            yield Difference(run.name, key, "no recorded document lies in it")
     rows: list[dict[str, Any]] = []
-    verdicts = bool(there[layout.VERDICTS])
+    verdicts = bool(there[tables[1]])
     for home, items in sorted(parts.items()):
-        task = PartTask(stored.out, run, home.suite, home.part, tuple(items), verdicts)
+        task = PartTask(stored.out, run, home.suite, home.part, tuple(items), verdicts, scorer)
         made = make_part(task)
         rows.extend(made.rows)
-        found.extend(_part_differences(task, made))
-    found.extend(_derived_differences(stored, derived(run, score_table(rows), receipts.values()).files))
-    return Verified(len(receipts), len(parts), found)
+        yield from _part_differences(task, made)
+    used = find_scorer(scorer)
+    yield from _derived_differences(stored, derived(run, used, score_table(used, rows)).files)
 
 
 def _run_of(stored: StoredRun) -> Run:
@@ -156,10 +171,12 @@ def _record(stored: StoredRun, run: Run, doc: Doc) -> tuple[Receipt | None, list
 
 def _part_differences(task: PartTask, made: MadePart) -> Iterator[Difference]:
     home = layout.Home(task.suite, task.part)
-    stamp = part_stamp(SCORER, task.items, made.golds)
-    expected = {layout.SCORES: (SCORES, score_table(made.rows))}
+    scorer = find_scorer(task.scorer)
+    stamp = part_stamp(scorer, task.items, made.digests)
+    expected = {layout.below(task.scorer, layout.SCORES): (scorer.scores, score_table(scorer, made.rows))}
     if task.verdicts:
-        expected[layout.VERDICTS] = VERDICTS, verdict_tables(made.scored)
+        verdicts = scorer.verdicts, verdict_tables(scorer, made.scored)
+        expected[layout.below(task.scorer, layout.VERDICTS)] = verdicts
     for table, (schema, rows) in expected.items():
         key = f"{table}/{layout.part_key(home)}"
         address = layout.part(task.out, task.run.name, table, home)

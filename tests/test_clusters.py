@@ -21,6 +21,8 @@ from oeb_ray.cluster.inline import InlineCluster
 from oeb_ray.cluster.rays import RayCluster
 from oeb_ray.errors import InternalError
 from oeb_ray.records import PartTask, PredictBatch
+from oeb_ray.scorers import field_matching
+from oeb_ray.scorers.field_matching import SCORER
 from oeb_ray.scoring.field_matching import summarize
 from tests.helpers import SmallCorpus, contents, overrides, run_inline
 
@@ -191,7 +193,7 @@ def test_pyarrow_polars_and_duckdb_read_the_parts_in_one_call(small, expected) -
     arrow = pq.read_table(scores, partitioning=None)
     frame = polars.read_parquet(scores)
     count, mean = duckdb.sql(f"select count(*), avg(accuracy) from '{scores}/**/*.parquet'").fetchall()[0]
-    assert arrow.schema.remove_metadata() == tables.SCORES
+    assert arrow.schema.remove_metadata() == field_matching.SCORES
     assert arrow.num_rows == frame.height == count == small.documents
     assert set(frame["suite"].unique()) == set(arrow.column("suite").unique().to_pylist()) == {"suite 0", "suite 1"}
     assert mean == pytest.approx(frame["accuracy"].mean())
@@ -219,7 +221,7 @@ def test_parts_of_failures_alone_and_of_successes_alone_have_one_schema(tmp_path
         "approximated": [],
     }
     for name, rows in (("1", [failed]), ("2", [scored]), ("3", [])):
-        (tmp_path / f"{name}.parquet").write_bytes(tables.score_part(rows, "stamp"))
+        (tmp_path / f"{name}.parquet").write_bytes(tables.score_part(SCORER, rows, "stamp"))
     assert pq.read_table(tmp_path, partitioning=None).num_rows == 2
     assert polars.read_parquet(tmp_path).height == 2
     assert duckdb.sql(f"select count(*) from '{tmp_path}/*.parquet'").fetchall() == [(2,)]
@@ -233,7 +235,7 @@ def test_summary_and_scores_have_the_known_keys_and_agree(small, expected) -> No
         "run", "provider", "settings", "documents", "scored", "coverage", "accuracy", "precision", "recall",
         "misread_rate", "unfound_rate", "fabricated_rate", "invented_item_rate", "invented_field_rate", "per_suite",
     ]  # fmt: skip
-    assert list(rows[0]) == ["doc_id", "suite", "provider", "status", *tables.SCORE_KEYS]
+    assert list(rows[0]) == ["doc_id", "suite", "provider", "status", *field_matching.SCORE_KEYS]
     assert {key: summary[key] for key in summary if key not in ("run", "provider", "settings")} == summarize(rows)
     assert [(row["suite"], row["doc_id"]) for row in rows] == sorted((row["suite"], row["doc_id"]) for row in rows)
 

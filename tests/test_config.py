@@ -312,7 +312,7 @@ def test_unknown_keys_are_refused_with_the_full_key(word: str) -> None:
 @pytest.mark.parametrize(
     "word",
     ["corpus.data_root=5", "corpus.manifest=5", "+providers=5", "providers.pdftext=5", "cluster=null", "cluster.cpus=0",
-     "cluster.cpus=abc", "cluster.cpus=1.5", "storage.root=''", "scorer.name=7", "limit=x", "verdicts=7"],
+     "cluster.cpus=abc", "cluster.cpus=1.5", "storage.root=''", "scorers=7", "limit=x", "verdicts=7"],
 )  # fmt: skip
 def test_values_of_another_kind_are_refused(word: str) -> None:
     with pytest.raises(RequestError):

@@ -15,6 +15,7 @@ from oeb_ray.config import composed, read_job
 from oeb_ray.errors import AccountFailure, RequestError
 from oeb_ray.plan import Plan
 from oeb_ray.records import PartTask, PredictBatch
+from oeb_ray.scorers.field_matching import SCORER
 from tests.helpers import Silent, SmallCorpus, contents, make_corpus, manifest_rows, overrides, run_inline
 
 
@@ -183,7 +184,7 @@ def test_too_little_memory_is_no_answer_of_a_document(
             raise error
         return scored(*given)
 
-    from oeb_ray import grade
+    from oeb_ray.scorers import field_matching as grade
 
     scored = grade.score_columns
     monkeypatch.setattr(grade, "score_columns", short)
@@ -239,7 +240,7 @@ def test_verdicts_of_another_gold_are_made_again(corpus: SmallCorpus, tmp_path: 
     before = contents(str(tmp_path / "out"))
     (key, *_) = storage.listed(str(tmp_path / "out" / name / "verdicts.parquet"))
     address = str(tmp_path / "out" / name / "verdicts.parquet" / key)
-    storage.put(address, tables.verdict_part([], "of another gold"))
+    storage.put(address, tables.verdict_part(SCORER, [], "of another gold"))
     run_inline(words)
     assert contents(str(tmp_path / "out")) == before
 

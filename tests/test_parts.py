@@ -10,6 +10,7 @@ import pytest
 from oeb_ray import layout, storage, tables
 from oeb_ray.cluster.inline import InlineCluster
 from oeb_ray.records import PartTask, PredictBatch
+from oeb_ray.scorers import field_matching
 from tests.helpers import (
     DERIVED,
     SmallCorpus,
@@ -53,7 +54,7 @@ def rows_of(out: Path) -> dict[str, list[str]]:
     for key in storage.listed(str(out)):
         run, _, rest = key.partition("/")
         if rest.startswith("scores.parquet/"):
-            table = tables.read_parts([storage.join(str(out), key)], tables.SCORES)
+            table = tables.read_parts([storage.join(str(out), key)], field_matching.SCORES)
             found.setdefault(run, []).extend(table.column("doc_id").to_pylist())
     return found
 

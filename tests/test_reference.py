@@ -13,6 +13,7 @@ import pytest
 from oeb_ray import storage, tables
 from oeb_ray.corpus.manifest import load
 from oeb_ray.jsontext import from_raw_json, read_json
+from oeb_ray.scorers import field_matching
 from oeb_ray.scoring.field_matching import canon_key, score
 from tests.helpers import run_inline
 
@@ -72,9 +73,9 @@ def test_every_figure_and_verdict_of_the_real_corpus_is_the_references(outside_d
     scored_rows = as_empty = 0
     for system, run in runs.items():
         verdicts: dict[str, list[dict[str, Any]]] = {}
-        for row in table(out, run, "verdicts.parquet", tables.VERDICTS):
+        for row in table(out, run, "verdicts.parquet", field_matching.VERDICTS):
             verdicts.setdefault(row["doc_id"], []).append(row)
-        for row in table(out, run, "scores.parquet", tables.SCORES):
+        for row in table(out, run, "scores.parquet", field_matching.SCORES):
             key = system, row["doc_id"]
             line = expected.pop(key, None)
             if line is None or "error" in line:
@@ -82,11 +83,13 @@ def test_every_figure_and_verdict_of_the_real_corpus_is_the_references(outside_d
             elif row["error"] in ("not an object", "empty prediction"):
                 as_empty += 1  # `score` takes these for empty, and so does the reference; the runner makes error rows
                 figures = score({}, *corpus[row["doc_id"]])
-                wrong += [(key, name) for name in tables.SCORE_KEYS if figures[name] != line[name]]
+                wrong += [(key, name) for name in field_matching.SCORE_KEYS if figures[name] != line[name]]
             else:
                 scored_rows += 1
                 free = TIED.get(line["tie"] or "", set())
-                wrong += [(key, name) for name in tables.SCORE_KEYS if name not in free and row[name] != line[name]]
+                wrong += [
+                    (key, name) for name in field_matching.SCORE_KEYS if name not in free and row[name] != line[name]
+                ]
                 listed = verdicts[row["doc_id"]]
                 if line["tie"] is None:
                     assert Counter(one["verdict"] for one in listed) == line["verdict_counts"]

@@ -15,6 +15,7 @@ from oeb_ray import layout, tables
 from oeb_ray.cli.main import main
 from oeb_ray.folders import corpus_at
 from oeb_ray.receipts import add_to_index, indexed
+from oeb_ray.scorers import field_matching
 from oeb_ray.stored import runs_at
 from oeb_ray.verify import verify
 from tests.helpers import SmallCorpus, make_corpus, overrides, run_inline
@@ -47,7 +48,7 @@ class Place:
         path = self.part(table)
         rows = pq.ParquetFile(path).read().to_pylist()
         next(row for row in reversed(rows) if row["doc_id"] == DOC)[column] = value
-        schema = tables.SCORES if table == layout.SCORES else tables.VERDICTS
+        schema = field_matching.SCORES if table == layout.SCORES else field_matching.VERDICTS
         path.write_bytes(tables.parquet(pa.Table.from_pylist(rows, schema), tables.stamp_at(str(path))))
 
 

@@ -68,7 +68,7 @@ def _run_and_print(job: Job, *others: Job, after: Callable[[Plan], None] = lambd
     if outcome.stopped:
         screen.note("the same command goes on once that is mended")
         return next(iter(outcome.stopped.values())).exit_code
-    good = "scored" if plan.selection.score else "predicted"
+    good = "scored" if plan.selection.scorers else "predicted"
     return 1 if any(summary["documents"] and not summary[good] for summary in outcome.summaries.values()) else 0
 
 
@@ -114,8 +114,11 @@ def _print_outcome(outcome: Outcome, out: str | None, seconds: float) -> None:
     from .. import progress
 
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)  # a pipe has no width to fit
-    if all("scored" in summary for summary in outcome.summaries.values()):
-        console.print(progress.summary_table(outcome.states, console.width))
+    scorers = {name: None for state in outcome.states for name in state.summaries or () if name}
+    for name in scorers:
+        if len(scorers) > 1:
+            console.print(f"{name}:")
+        console.print(progress.summary_table(outcome.states, name, console.width))
     for state in outcome.states:
         if state.errors:
             print(printable(progress.errors_line(state)))

@@ -15,14 +15,14 @@ from ..ask import Outcome, failed, history, predict, receipt_of
 from ..corpus.check import gold_notes
 from ..digests import digest
 from ..errors import NO_PREDICTION, OebError, RequestError, WorkerLost
-from ..grade import SCORER, grade, parsed_gold, parsed_schema
 from ..jsontext import pretty, read_json
 from ..loops import finished
 from ..providers.contract import Document
 from ..providers.registry import find
 from ..receipts import read_receipt
 from ..records import Doc, FileStamp, PartReceipt, PartTask, PredictBatch, Receipt, Run, ScoreItem
-from ..scoring.field_matching.scorer import Scored
+from ..scorers import find as find_scorer
+from ..scorers.contract import Given, parsed_gold, parsed_schema
 from ..tables import part_stamp, score_part, verdict_part
 from .contract import Graded, Lost, Predicted
 
@@ -142,52 +142,57 @@ def do_score(task: PartTask) -> Graded | Lost:
 def _score(task: PartTask) -> PartReceipt:
     made = make_part(task)
     if not made.broken:
-        home = layout.Home(task.suite, task.part)
-        stamp = part_stamp(SCORER, task.items, made.golds)
-        verdicts = layout.part(task.out, task.run.name, layout.VERDICTS, home)
+        home, scorer = layout.Home(task.suite, task.part), find_scorer(task.scorer)
+        stamp = part_stamp(scorer, task.items, made.digests)
+        scores, verdicts = (
+            layout.part(task.out, task.run.name, layout.below(task.scorer, table), home)
+            for table in (layout.SCORES, layout.VERDICTS)
+        )
         if task.verdicts:
-            storage.put(verdicts, verdict_part(made.scored, stamp))
+            storage.put(verdicts, verdict_part(scorer, made.scored, stamp))
         else:
             storage.delete(verdicts)
-        storage.put(layout.part(task.out, task.run.name, layout.SCORES, home), score_part(made.rows, stamp))
-    return PartReceipt(task.run.name, made.golds, tuple(made.broken), tuple(made.notes))
+        storage.put(scores, score_part(scorer, made.rows, stamp))
+    return PartReceipt(task.run.name, made.digests, tuple(made.broken), tuple(made.notes))
 
 
 class MadePart(NamedTuple):
-    """A part before it is written: score rows; (doc_id, suite, Scored) of the scored documents; digests of the golds
-    that could be read; doc_ids whose prediction is not the one that the record names; notes on golds."""
+    """A part before it is written: score rows; (doc_id, suite, what was scored) of the scored documents; digests of
+    the files that could be read, by address; doc_ids whose prediction is not the one that the record names; notes on
+    golds."""
 
     rows: list[dict[str, Any]]
-    scored: list[tuple[str, str, Scored]]
-    golds: dict[str, str]
+    scored: list[tuple[str, str, Any]]
+    digests: dict[str, str]
     broken: list[str]
     notes: list[str]
 
 
 def make_part(task: PartTask) -> MadePart:
     """Loads and scores the documents of a part."""
-    run, out = task.run, task.out
-    rows, scored, golds, broken, notes = made = MadePart([], [], {}, [], [])
+    run, out, scorer = task.run, task.out, find_scorer(task.scorer)
+    rows, scored, digests, broken, notes = made = MadePart([], [], {}, [], [])
     for item in task.items:
-        gold = _gold(item)
+        gold = _file(item.gt_path, digests)
+        annotations = _file(item.annotations, digests) if scorer.reads_annotations else None
         prediction = None
         if item.prediction_sha256 is not None:
             prediction = _prediction(out, run.name, item)
             if prediction is None:
                 broken.append(item.doc_id)
                 continue
-        if gold is not None:
-            golds[item.doc_id] = digest(gold)
-        graded = grade(prediction, item.error, gold, item.schema, verdicts=task.verdicts)
+        record = _file(layout.record(out, run.name, item.doc_id)) if scorer.reads_record else None
+        given = Given(prediction, item.error, gold, item.schema, annotations, record, task.verdicts)
+        graded = scorer.grade(given)
         notes.extend(_notes(item, gold))
         if prediction is not None and graded.row.get("error") == NO_PREDICTION:
             notes.append(f"{run.name}: the prediction of {item.doc_id!r} is no JSON text in UTF-8")
         head = {"doc_id": item.doc_id, "suite": task.suite, "provider": run.provider}
         tail = {
             "run": run.name,
-            "scorer": SCORER,
+            "scorer": scorer.label,
             "prediction_sha256": item.prediction_sha256,
-            "gold_sha256": golds.get(item.doc_id),
+            "gold_sha256": digests.get(item.gt_path),
             "schema_sha256": item.schema_sha256,
         }
         rows.append({**head, **graded.row, **tail})
@@ -196,11 +201,17 @@ def make_part(task: PartTask) -> MadePart:
     return made
 
 
-def _gold(item: ScoreItem) -> bytes | None:
+def _file(address: str | None, digests: dict[str, str] | None = None) -> bytes | None:
+    """A file's bytes, None if there is none; its digest is noted."""
+    if address is None:
+        return None
     try:
-        return storage.read(item.gt_path)
+        data = storage.read(address)
     except FileNotFoundError:
         return None
+    if digests is not None:
+        digests[address] = digest(data)
+    return data
 
 
 def _prediction(out: str, run: str, item: ScoreItem) -> bytes | None:

@@ -24,8 +24,10 @@ def resolved(path: str, root: str) -> str:
     return path if path.startswith("/") or "://" in path else storage.join(root, path)
 
 
-def read_file(address: str, what: str, needed: Sequence[str], *, others: bool) -> pa.Table:
-    """A Parquet file's ``needed`` columns, which hold texts, and its ``others`` if they are wanted.
+def read_file(
+    address: str, what: str, needed: Sequence[str], *, optional: Sequence[str] = (), others: bool = False
+) -> pa.Table:
+    """A Parquet file's ``needed`` and ``optional`` columns, which hold texts, and its ``others`` if they are wanted.
 
     Raises:
         RequestError: no Parquet, columns missing or of another type, or bytes that are no UTF-8. ``what`` and the
@@ -36,7 +38,8 @@ def read_file(address: str, what: str, needed: Sequence[str], *, others: bool) -
     try:
         file = pq.ParquetFile(io.BytesIO(data))
         columns = file.schema_arrow.names
-        table = file.read([name for name in columns if others or name in needed], use_threads=False)
+        known = [*needed, *(name for name in optional if name in columns)]
+        table = file.read([name for name in columns if others or name in known], use_threads=False)
     except (pa.ArrowException, OSError) as error:
         raise RequestError(f"{what} {address} is no readable Parquet file: {error}") from error
     missing = [f"no column {name!r}; it has {', '.join(columns)}" for name in needed if name not in columns]
@@ -48,7 +51,7 @@ def read_file(address: str, what: str, needed: Sequence[str], *, others: bool) -
         raise RequestError(f"{what} {address} has no rows")
     wrong = [
         f"column {name!r} holds {table.schema.field(name).type}, not text"
-        for name in needed
+        for name in known
         if not is_text(table.schema.field(name).type, binary=name == "schema")
     ]
     if wrong:

@@ -20,6 +20,7 @@ from ..records import Doc, FileStamp
 from .columns import faulty, path_fault, read_file, resolved, schema_fault, schema_text, schemas_of, texts
 
 COLUMNS = ("doc_id", "suite", "doc_path", "gt_path", "schema")
+ANNOTATIONS = "annotations_path"  # a column that a manifest may have
 LONGEST_SUITE = 200
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
@@ -28,10 +29,11 @@ HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 class Corpus:
     """All documents of a corpus, column by column in the order of the manifest, and which of them are selected.
 
-    ``identity`` is what makes it the same corpus on resume; ``commit`` its version, if it has one. ``doc_paths``
-    and ``gt_paths`` are absolute paths or URLs; ``stamps`` maps them to size and ETag or modification time. ``schemas``
-    are the distinct schemas as JSON text with their digests, ``schema_of`` the position in them. ``selected`` holds
-    positions of documents. ``address``: of the manifest; ``root``: where its relative paths start.
+    ``identity`` is what makes it the same corpus on resume; ``commit`` its version, if it has one. ``doc_paths``,
+    ``gt_paths`` and ``annotations`` (see Doc; empty if the manifest has none) are absolute paths or URLs; ``stamps``
+    maps them to size and ETag or modification time. ``schemas`` are the distinct schemas as JSON text with their
+    digests, ``schema_of`` the position in them. ``selected`` holds positions of documents. ``address``: of the
+    manifest; ``root``: where its relative paths start.
     """
 
     identity: str
@@ -47,6 +49,7 @@ class Corpus:
     address: str
     root: str
     commit: str | None = None
+    annotations: Sequence[str | None] = ()
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -60,6 +63,7 @@ class Corpus:
             self.gt_paths[position],
             self.schemas[self.schema_of[position]],
             self.schema_sha256[self.schema_of[position]],
+            self.annotations[position] if self.annotations else None,
         )
 
 
@@ -86,7 +90,7 @@ def load(
     """
     address = storage.absolute(address)
     try:
-        table = read_file(address, "manifest", COLUMNS, others=False)
+        table = read_file(address, "manifest", COLUMNS, optional=[ANNOTATIONS])
     except FileNotFoundError:
         raise RequestError(f"no manifest file at {address}; give one with --manifest or corpus.manifest=") from None
     root = storage.absolute(data_root) if data_root else storage.parent(address)
@@ -94,13 +98,16 @@ def load(
     if faults:
         raise faulty("manifest", address, faults)
     paths = {name: [resolved(path, root) for path in texts(table, name)] for name in ("doc_path", "gt_path")}
-    stamps = storage.stat_many({*paths["doc_path"], *paths["gt_path"]})
+    annotations: list[str | None] = [None] * len(table)
+    if ANNOTATIONS in table.column_names:
+        annotations = [path and resolved(path, root) for path in table.column(ANNOTATIONS).to_pylist()]
+    stamps = storage.stat_many({*paths["doc_path"], *paths["gt_path"], *filter(None, annotations)})
     ids, of_suite = texts(table, "doc_id"), texts(table, "suite")
     faults = [
         f"row {row}, doc_id {ids[row]!r}: no {what} at {path}; fetch the corpus or set data_root"
-        for name, what in (("doc_path", "document"), ("gt_path", "gold"))
-        for row, path in enumerate(paths[name])
-        if path not in stamps
+        for what, column in (("document", paths["doc_path"]), ("gold", paths["gt_path"]), ("annotations", annotations))
+        for row, path in enumerate(column)
+        if path and path not in stamps
     ]
     if faults:
         raise faulty("manifest", address, faults)
@@ -120,13 +127,14 @@ def load(
         address,
         root,
         commit,
+        annotations,
     )
 
 
 def _row_faults(table: pa.Table, root: str) -> list[str]:
     """Faults that the rows themselves show, each with row number (from 0), doc_id, what is wrong and the fix."""
     faults: list[str] = []
-    columns = {name: table.column(name).to_pylist() for name in COLUMNS if name != "schema"}
+    columns = {name: table.column(name).to_pylist() for name in table.column_names if name != "schema"}
     times = Counter(columns["doc_id"])
     first: dict[str, int] = {}
     distinct, schema_of = schemas_of(table)
@@ -152,7 +160,8 @@ def _row_faults(table: pa.Table, root: str) -> list[str]:
             said.append(
                 f"suite {suite[:40]!r}... cannot name a folder; at most {LONGEST_SUITE} characters when encoded"
             )
-        paths = (path_fault(name, columns[name][row], root) for name in ("doc_path", "gt_path"))
+        given = {name: columns[name][row] for name in columns if name.endswith("_path")}
+        paths = (path_fault(name, path, root) for name, path in given.items() if path or name != ANNOTATIONS)
         said.extend(fault for fault in paths if fault)
         if fault := "schema is null; give the JSON Schema itself" if schema is None else schema_faults[schema]:
             said.append(fault)
