@@ -1,0 +1,82 @@
+"""What tables inside rows add to the cost of pairing these rows (METRIC_SPEC.md, "Rows")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .assign import equal_pairs, paired
+from .leaves import row_leaves
+from .schema import Entry
+
+if TYPE_CHECKING:
+    from .costs import Costs, Pricing, Rows
+
+
+def inner_costs(pricing: Pricing, entry: Entry, ours: Sequence[Any], theirs: Sequence[Any], paths: Sequence[str]) -> Costs:
+    """The cost of one inner table for every pair of outer rows."""
+    table = entry.node
+    mine, other = [_rows(entry, row) for row in ours], [_rows(entry, row) for row in theirs]
+    inner_paths = [f"{path}{entry.suffix}[{at}]" for path, rows in zip(paths, mine, strict=False) for at in range(len(rows))]
+    reference = pricing.read(table, [row for rows in mine for row in rows], inner_paths)
+    output = pricing.read(table, [row for rows in other for row in rows])
+    costs = pricing.matrix(table, reference, output, inner_paths)
+    block = _Blocks(table.is_plain and not any(cell.node.pair_near for cell in table.cells), costs, reference, output)
+    own_leaves = [row_leaves(table, row) for row in reference.rows]
+    found_leaves = [row_leaves(table, row) for row in output.rows]
+    result = np.zeros((len(theirs), len(ours)))
+    columns, lines = _spans(mine), _spans(other)
+    for j, line in enumerate(lines):
+        for i, column in enumerate(columns):
+            if line.start == line.stop or column.start == column.stop:
+                result[j, i] = sum(found_leaves[line]) + sum(own_leaves[column])
+            else:
+                result[j, i] = block.best(line, column, found_leaves[line], own_leaves[column])
+    return result
+
+
+class _Blocks:
+    """The pairs of all inner rows, of which each pair of outer rows has a block."""
+
+    def __init__(self, peels: bool, costs: Costs, reference: Rows, output: Rows) -> None:
+        self._peels, self._costs, self._reference, self._output = peels, costs, reference, output
+        self._special = {extra.row for extra in reference.extras}
+
+    def best(self, line: slice, column: slice, found_leaves: list[int], own_leaves: list[int]) -> float:
+        """The cost of the best pairing of two rows' inner rows, the leaves of those left over included."""
+        costs = self._costs[line, column]
+        height, width = costs.shape
+        longer = found_leaves if height > width else own_leaves
+        if height == width or min(longer) == max(longer):
+            return float(_least(costs) + abs(height - width) * longer[0])
+        ours, theirs = self._reference.codes[column], self._output.codes[line]
+        peels = self._peels and not any(row in self._special for row in range(column.start, column.stop))
+        pairs = equal_pairs(ours, theirs) if peels else {}
+        pairs = paired(costs, pairs)
+        total = sum(costs[j, i] for i, j in pairs.items())
+        total += sum(n for i, n in enumerate(own_leaves) if i not in pairs)
+        taken = set(pairs.values())
+        return float(total + sum(n for j, n in enumerate(found_leaves) if j not in taken))
+
+
+def _least(costs: Costs) -> float:
+    """The least sum of a pairing; it does not depend on ties."""
+    height, width = costs.shape
+    if height == 1 or width == 1:
+        return float(costs.min())
+    if height == width == 2:
+        return float(min(costs[0, 0] + costs[1, 1], costs[0, 1] + costs[1, 0]))
+    return float(sum(costs[j, i] for i, j in paired(costs, {}).items()))
+
+
+def _rows(entry: Entry, row: Any) -> list[Any]:
+    value = entry.value(row)
+    return value if isinstance(value, list) else []
+
+
+def _spans(lists: list[list[Any]]) -> list[slice]:
+    ends = [0, *accumulate(map(len, lists))]
+    return [slice(start, stop) for start, stop in zip(ends, ends[1:], strict=False)]
