@@ -60,6 +60,7 @@ class Job:
     repeats: int
     dry_run: bool
     confirm: bool
+    timings: bool
     cluster: Mapping[str, Any] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
     rehearsal: Mapping[str, Any] | None = None
@@ -144,7 +145,7 @@ def _instead(member: str, known: Sequence[str]) -> str:
 # What a job's config holds, by dotted key; what lies below providers is the providers' own.
 _KEYS = (
     "suites only limit timeout verdicts rescore predict_only score_only retry_failed predict_stale repeats dry_run "
-    "confirm storage.root corpus.name corpus.repo corpus.manifest corpus.data_root cluster.kind cluster.cpus "
+    "confirm timings storage.root corpus.name corpus.repo corpus.manifest corpus.data_root cluster.kind cluster.cpus "
     "cluster.address scorers rehearsal providers"
 ).split()
 
@@ -189,6 +190,7 @@ def read_job(config: DictConfig, values: Mapping[str | tuple[str, ...], Any] | N
         repeats=read.one("repeats", int, "a whole number"),
         dry_run=read.one("dry_run", bool, "true or false"),
         confirm=read.one("confirm", bool, "true or false"),
+        timings=read.one("timings", bool, "true or false"),
         cluster=read.cluster(),
         config=plain,
         rehearsal=read.rehearsal(),

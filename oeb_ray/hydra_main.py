@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from typing import Any
 
 import hydra
@@ -18,9 +19,9 @@ from .cli.job import run_and_print
 from .config import composed, conf_dir, read_job
 
 
-def main() -> int:
-    """Runs the job that the command line describes; returns the exit code."""
-    return ended(lambda: _run(_collected()))
+def main(values: Mapping[str | tuple[str, ...], Any] | None = None) -> int:
+    """Runs the job that the command line describes, with ``values`` of the config set; returns the exit code."""
+    return ended(lambda: _run(_collected(), values))
 
 
 def _collected() -> list[Any]:
@@ -43,7 +44,7 @@ def _collected() -> list[Any]:
     return found
 
 
-def _run(configs: list[Any]) -> int:
+def _run(configs: list[Any], values: Mapping[str | tuple[str, ...], Any] | None) -> int:
     if not configs:
         return 0
-    return run_and_print(*map(read_job, configs))
+    return run_and_print(*(read_job(config, values) for config in configs))

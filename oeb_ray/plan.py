@@ -22,7 +22,7 @@ from .providers.contract import LaneOptions, choice_warnings, typed
 from .providers.models import named
 from .providers.registry import find, lane_of, name_of, paid, resolved, run_name, settings_class
 from .receipts import stored_receipts
-from .records import Doc, FileStamp, Receipt, Run, ScoreItem
+from .records import ABSENT, Doc, FileStamp, Receipt, Run, ScoreItem
 from .scorers import find as find_scorer
 from .tables import digests_table, part_stamp, read_digests, stamp_at
 
@@ -288,9 +288,9 @@ def _stale(plan: Plan, doc: Doc, receipt: Receipt, source: str, stamp: FileStamp
         return "its schema has changed"
     if receipt.error_type == WorkerLost.__name__:  # nobody has looked at the file
         return ""
-    if stamp is None or stamp == (receipt.doc_size, receipt.doc_stamp):
+    if stamp is None or stamp == (receipt.doc_size, receipt.doc_stamp) or stamp == (receipt.doc_size, ABSENT):
         return ""
-    if plan.files.get(source, stamp) != receipt.doc_sha256:
+    if stamp.stamp == ABSENT or plan.files.get(source, stamp) != receipt.doc_sha256:
         return f"{'its document' if source == doc.doc_path else source} has changed"
     return ""
 
@@ -329,7 +329,9 @@ class FileDigests:
             self._known = {}
 
     def get(self, path: str, stamp: FileStamp) -> str:
-        """The digest of a file that has this stamp."""
+        """The digest of a file that has this stamp. Raises FileNotFoundError if it is not there."""
+        if stamp.stamp == ABSENT:
+            raise FileNotFoundError(path)
         known = self._known.get(path)
         if known is None or known[0] != stamp:
             self.note(path, stamp, digest(storage.read(path)))

@@ -38,12 +38,19 @@ def grade_reasons(plan: Plan, made: RunPlan) -> dict[str, list[str]]:
             if position in asked:
                 continue
             item = plan.item(made, position)
-            gold = plan.files.get(item.gt_path, plan.corpus.stamps[item.gt_path])
             row = rows.get(item.doc_id)
-            why = "rescore" if plan.selection.rescore else _difference(item, gold, row, scorer.label)
+            why = "rescore" if plan.selection.rescore else _why_again(plan, item, row, scorer.label)
             if why and item.doc_id not in found.get(why, ()):
                 found.setdefault(why, []).append(item.doc_id)
     return found
+
+
+def _why_again(plan: Plan, item: ScoreItem, row: dict[str, str | None] | None, scorer: str) -> str:
+    try:
+        gold = plan.files.get(item.gt_path, plan.corpus.stamps[item.gt_path])
+    except FileNotFoundError:
+        return "its gold is not on this machine"
+    return _difference(item, gold, row, scorer)
 
 
 def _graded(plan: Plan, made: RunPlan, part: Part, scorer: Scorer) -> dict[str, dict[str, str | None]]:

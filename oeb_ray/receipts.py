@@ -18,6 +18,7 @@ from .records import Receipt
 from .tables import read_receipts, receipts_table
 
 
+@storage.STORAGE
 def stored_receipts(out: str, run: str, ids: set[str]) -> dict[str, Receipt]:
     """Receipts of all recorded documents among ``ids``: from the index, and from the records that it lacks.
 

@@ -17,6 +17,9 @@ class FileStamp(NamedTuple):
     stamp: str
 
 
+ABSENT = "absent"  # the stamp of a file whose size is known and that has not been fetched
+
+
 @dataclass(frozen=True, slots=True)
 class Doc:
     """One document of a corpus. ``schema``: JSON text, with its digest; the paths are absolute paths or URLs.

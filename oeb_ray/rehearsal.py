@@ -120,7 +120,7 @@ def staged(job: Job, *others: Job) -> Iterator[Stage]:
     with tempfile.TemporaryDirectory(prefix="oeb-rehearsal-") as folder:
         answers = storage.join(folder, "answers")
         profile = Profile.from_dict({"answers": answers, "vendors": dials})
-        if vendors:
+        if vendors and not job.dry_run:
             _write_answers(loaded_corpus(job), answers)
         with Simulator(profile) as simulator, _placeholders():
             servers = {name: f"{simulator.url}/{vendor}" for name, vendor in vendors.items()}

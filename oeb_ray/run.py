@@ -6,11 +6,13 @@ In: a Job. Out: a Plan, and once it is executed the summaries by run and what st
 from __future__ import annotations
 
 import dataclasses
+import tempfile
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 from . import storage
+from .clock import REST, phase
 from .cluster.contract import Cluster
 from .config import Job
 from .corpus import hub
@@ -21,7 +23,7 @@ from .folders import claim_folders
 from .jsontext import pretty
 from .plan import Plan, Selection, expand, make_plan
 from .receipts import merge_index
-from .records import Run
+from .records import ABSENT, Run
 from .runstate import Progress, RunState
 from .signals import Interrupts
 
@@ -44,8 +46,19 @@ def plan_job(job: Job, *others: Job) -> Plan:
     Raises:
         RequestError: what cannot be done, all at once; or jobs of a sweep that differ in more than their providers.
     """
-    expanded = _expanded([job, *others])
-    return _plan([job, *others], expanded, loaded_corpus(job))
+    jobs = [job, *others]
+    expanded = _expanded(jobs)
+    if not (job.repo and job.dry_run):
+        return _plan(jobs, expanded, loaded_corpus(job))
+    with tempfile.TemporaryDirectory(prefix="oeb-hub-") as folder:
+        surveyed = hub.survey(job.repo, job.data_root, folder)
+        plan = _plan(jobs, expanded, corpus_of(job, surveyed))
+    if absent := sum(stamp.stamp == ABSENT for stamp in plan.corpus.stamps.values()):
+        plan.warnings.append(
+            f"{absent} files of {job.repo} are not on this machine, and a dry run fetches none; whether "
+            "they have changed since they were used is seen by their size alone"
+        )
+    return plan
 
 
 def plan_from_here(job: Job) -> Plan | None:
@@ -79,12 +92,13 @@ def corpus_of(job: Job, fetched: hub.Fetched | None) -> Corpus:
     name = job.corpus_name or (hub.identity(job.repo) if job.repo else None)
     return load(
         fetched.manifest if fetched else job.manifest,
-        data_root=None if fetched else job.data_root,
+        data_root=fetched.root if fetched else job.data_root,
         suites=job.suites,
         limit=job.limit,
         only=job.only,
         identity=name,
         commit=fetched.commit if fetched else None,
+        absent=fetched.absent if fetched else {},
     )
 
 
@@ -137,12 +151,16 @@ def start_cluster(job: Job, *, idle: bool = False) -> Cluster:
 def carry_out(job: Job, plan: Plan, progress: Progress, interrupts: Interrupts) -> Outcome:
     """As `execute`, on the cluster that the job names, which ends with it; calls alone need no Ray of our own."""
     calls_only = not plan.selection.scorers and all(made.run.lane for made in plan.runs)
-    cluster = start_cluster(job, idle=plan.is_done() or (calls_only and job.cluster["kind"] == "local"))
+    idle = plan.is_done() or (calls_only and job.cluster["kind"] == "local")
+    kind = phase(REST if idle or job.cluster["kind"] == "inline" else "Ray")
+    with kind:
+        cluster = start_cluster(job, idle=idle)
     interrupts.install()  # Ray has put its own handler in place
     try:
         return execute(plan, cluster, progress, interrupts)
     finally:
-        cluster.close()
+        with kind:
+            cluster.close()
 
 
 def execute(plan: Plan, cluster: Cluster, progress: Progress, interrupts: Interrupts | None = None) -> Outcome:

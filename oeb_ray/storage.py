@@ -15,11 +15,13 @@ from typing import Any
 from urllib.parse import unquote
 
 from .backends import Backend, Folder, Remote
+from .clock import phase
 from .errors import MissingDependency, RequestError, StorageError
 from .records import FileStamp
 
 _LITERAL = frozenset(" -_.,()[]+=@!'")
 LISTED_TOGETHER = 8  # files of one folder from which a listing is cheaper than a look at each
+STORAGE = phase("storage")
 LONGEST_ID = 240  # bytes of an encoded id, so that the file name with its ending stays below 255
 
 
@@ -180,6 +182,7 @@ def stat(address: str) -> FileStamp:
         return backend.stat(path)
 
 
+@STORAGE
 def stat_many(addresses: Iterable[str]) -> dict[str, FileStamp]:
     """Stamps of those of the addresses that exist, from one listing per folder that holds them."""
     folders: dict[str, list[str]] = {}
@@ -216,9 +219,10 @@ class _failures:
         self.verb, self.address = verb, address
 
     def __enter__(self) -> None:
-        return None
+        STORAGE.__enter__()
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        STORAGE.__exit__()
         if error is None or isinstance(error, StorageError) or not isinstance(error, Exception):
             return
         if isinstance(error, FileNotFoundError) and self.verb != "write":

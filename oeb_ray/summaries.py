@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from . import layout, storage
+from .clock import phase
 from .jsontext import line, pretty
 from .records import Receipt, Run
 from .scorers import find
@@ -26,6 +27,7 @@ class Derived(NamedTuple):
     errors: dict[str, str]
 
 
+@phase("summarising")
 def write_summaries(
     out: str, run: Run, scorers: Sequence[Scorer], homes: Iterable[layout.Home], receipts: Collection[Receipt]
 ) -> list[Derived]:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
 import fcntl
 import json
 import os
 import pty
+import re
 import resource
+import runpy
 import subprocess
 import sys
 import termios
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from oeb_ray.cli import main
 from tests.helpers import SmallCorpus, oeb, overrides
 
 PRED = {"invoice": {"id": "INV-7", "total": "1,240.00"}, "lines": [{"sku": "B", "qty": 2}, {"sku": "A", "qty": 1}]}
@@ -84,33 +89,40 @@ def test_a_closed_pipe_ends_without_a_word(files: list[str]) -> None:
     assert ended.returncode in (0, 141)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "",
-        "score",
-        "predict",
-        "benchmark",
-        "explain",
-        "show",
-        "verify",
-        "import",
-        "audit",
-        "diff",
-        "export",
-        "compact",
-        "providers",
-        "corpus",
-        "corpus check",
-        "simulate",
-    ],
-)
-def test_every_help_page_shows_an_example_and_fits_a_terminal(command: str) -> None:
-    code, out, _ = oeb(*command.split(), "--help", env={"COLUMNS": "100"})
-    assert code == 0
+def pages(parser: argparse.ArgumentParser, *words: str) -> Iterator[tuple[str, ...]]:
+    """The words of every command, as the parser knows them."""
+    yield words
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, inner in action.choices.items():
+                yield from pages(inner, *words, name)
+
+
+HELP = list(pages(main._parser()))
+
+
+@pytest.mark.parametrize("command", HELP, ids=" ".join)
+def test_every_help_page_shows_an_example_and_fits_a_terminal(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    with pytest.raises(SystemExit) as ended:
+        main.main([*command, "--help"])
+    out = capsys.readouterr().out
+    assert ended.value.code == 0
     assert max(map(len, out.splitlines())) <= 120
-    assert "example:" in out or command == ""
-    assert "exit codes" in out or command != ""
+    assert "example:" in out or not command
+    assert "exit codes" in out or command
+
+
+def test_the_first_page_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main.main(["--help"])
+    listed = re.findall(r"^    (\w+)(?: |$)", capsys.readouterr().out, re.MULTILINE)
+    promised = (
+        "score predict benchmark show audit diff verify explain export compact import ledger providers corpus simulate"
+    )
+    assert set(promised.split()) <= set(listed) == {command[0] for command in HELP if command}
 
 
 def test_providers_are_plain_lines_in_a_pipe() -> None:
@@ -172,6 +184,19 @@ def test_hydra_jobs_take_the_same_words(small: SmallCorpus, tmp_path: Path) -> N
     assert "Traceback" not in wrong.stderr
     shown = subprocess.run([*command, "--cfg", "job"], capture_output=True, text=True, cwd=Path(__file__).parent.parent)
     assert shown.returncode == 0 and "replay" in shown.stdout
+
+
+def test_jobs_of_one_half_predict_or_score_only(
+    small: SmallCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = overrides(small, tmp_path / "out", "limit=6", systems=("good",))
+    for job, said in (("predict", "6/6 documents  0 failed"), ("score", "1.0000")):
+        monkeypatch.setattr(sys, "argv", [job, *words])
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_module(f"jobs.{job}", run_name="__main__")
+        assert ended.value.code == 0 and said in capsys.readouterr().out
+        (folder,) = (tmp_path / "out").glob("replay-*")
+        assert (folder / "scores.parquet").exists() == (job == "score")
 
 
 def test_texts_in_brackets_and_control_characters_are_shown_as_they_are(tmp_path: Path) -> None:

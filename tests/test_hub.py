@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from oeb_ray import run
+from oeb_ray.cli.main import main
 from oeb_ray.config import composed, read_job
 from oeb_ray.corpus import hub
 from oeb_ray.errors import MissingCredential, RequestError
@@ -60,6 +61,23 @@ def test_a_dataset_is_fetched_once_and_names_the_corpus(corpus, server, tmp_path
     fetched = server.stats()["hub"]["file"]
     job(corpus, tmp_path / "out")
     assert server.stats()["hub"]["file"] == fetched
+
+
+def test_a_dry_run_fetches_the_manifest_alone(corpus, server, tmp_path, capsys) -> None:
+    words = ["benchmark", "--providers", "pdftext", "--repo", REPO, "--out", f"{tmp_path}/out", "cluster=inline"]
+    for place in ([], ["--data-root", f"{tmp_path}/here"]):
+        assert main([*words, *place, "--dry-run"]) == 0
+        said = capsys.readouterr().out
+        assert "predict: no record: 6: 'doc 00000 [x]'" in said and "12 files of" in said
+    assert server.stats()["hub"]["file"] == 2 and not (tmp_path / "here").exists()
+    assert main(words) == 0
+    (corpus.folder / manifest_rows(corpus)[0]["doc_path"]).write_text("Invoice id: another\n")
+    fetched = server.stats()["hub"]["file"]
+    capsys.readouterr()
+    assert main([*words, "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "predict: recorded, reused: 6" in said and "doc 00000 [x]: its document has changed" in said
+    assert server.stats()["hub"]["file"] == fetched + 1
 
 
 def test_data_root_is_where_it_lands(corpus, server, tmp_path) -> None:

@@ -14,7 +14,7 @@ PACKAGE = ROOT / "oeb_ray"
 
 # A module may import from the layers above it in this list, and from its own part of the package.
 LAYERS = [
-    {"errors", "digests", "jsontext", "records", "media", "loops", "__init__"},
+    {"errors", "digests", "jsontext", "records", "media", "loops", "clock", "__init__"},
     {"backends", "scoring"},
     {"storage"},
     {"providers", "layout", "scorers"},

@@ -42,6 +42,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--predict-stale", action="store_true", help="ask again where document or schema have changed")
     parser.add_argument("--repeats", type=int, metavar="N", help="run every option set N times, for its stability")
     parser.add_argument("--dry-run", action="store_true", help="print the plan and why, and stop")
+    parser.add_argument("--timings", action="store_true", help="say at the end where the time went")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask before beginning")
     parser.add_argument("--config-dir", metavar="DIR", help="more configs: a folder with provider/, corpus/ and so on")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="any value of the config")
@@ -85,5 +86,6 @@ def _values(given: argparse.Namespace) -> dict[str, Any]:
         "predict_stale": given.predict_stale or None,
         "repeats": given.repeats,
         "dry_run": given.dry_run or None,
+        "timings": given.timings or None,
         "confirm": False if given.yes else None,
     }

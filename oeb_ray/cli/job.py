@@ -6,9 +6,10 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ..clock import REST, phase, ticking
 from ..errors import Stopped
 from ..jsontext import printable
-from .base import print_columns
+from .base import note, print_columns
 
 if TYPE_CHECKING:
     from ..config import Job
@@ -24,8 +25,20 @@ NAMED = 5  # documents of a reason that are named
 def run_and_print(job: Job, *others: Job, after: Callable[[Plan], None] = lambda plan: None) -> int:
     """Plans and runs a Job, or the jobs of a sweep as one; shows it to people, and returns the exit code.
 
-    ``after`` it is done, before errors are told. A job with dials for a rehearsal is rehearsed.
+    ``after`` it is done, before errors are told. A job with dials for a rehearsal is rehearsed. With ``timings`` it is
+    said at the end where the time went.
     """
+    if not job.timings:
+        return _run_or_rehearse(job, *others, after=after)
+    with ticking() as clock:
+        code = _run_or_rehearse(job, *others, after=after)
+        spent = clock.seconds()
+    note("timings  " + "  ".join(f"{name} {seconds:.2f} s" for name, seconds in spent.items()))
+    note(f"         together {sum(spent.values()):.2f} s; what ran beside something else counts once")
+    return code
+
+
+def _run_or_rehearse(job: Job, *others: Job, after: Callable[[Plan], None]) -> int:
     if job.rehearsal is None:
         return _run_and_print(job, *others, after=after)
     from ..rehearsal import staged
@@ -40,10 +53,16 @@ def run_and_print(job: Job, *others: Job, after: Callable[[Plan], None] = lambda
 
 def _run_and_print(job: Job, *others: Job, after: Callable[[Plan], None] = lambda plan: None) -> int:
     from .. import progress, run
-    from ..signals import noted_interrupts
 
     plan = run.plan_job(job, *others)
-    screen = progress.Screen(sys.stdout if job.dry_run else sys.stderr)
+    with phase(REST):
+        return _show_and_carry_out(job, plan, progress.Screen(sys.stdout if job.dry_run else sys.stderr), after)
+
+
+def _show_and_carry_out(job: Job, plan: Plan, screen: Screen, after: Callable[[Plan], None]) -> int:
+    from .. import progress, run
+    from ..signals import noted_interrupts
+
     _show_plan(plan, screen)
     if job.dry_run:
         _show_reasons(plan, screen)
@@ -90,14 +109,14 @@ def _show_reasons(plan: Plan, screen: Screen) -> None:
     from .. import reasons
 
     for made in plan.runs:
-        for phase, found in (
+        for verb, found in (
             ("predict", reasons.predict_reasons(plan, made)),
             ("grade", reasons.grade_reasons(plan, made)),
         ):
             for why, doc_ids in found.items():
                 more = f", and {len(doc_ids) - NAMED} more" if len(doc_ids) > NAMED else ""
                 named = ", ".join(map(repr, doc_ids[:NAMED]))
-                screen.note(f"{made.run.name}: {phase}: {why}: {len(doc_ids)}: {named}{more}")
+                screen.note(f"{made.run.name}: {verb}: {why}: {len(doc_ids)}: {named}{more}")
 
 
 def _proceeds(screen: Screen) -> bool:
@@ -105,7 +124,8 @@ def _proceeds(screen: Screen) -> bool:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
     screen.console.print("  proceed? [y/N] ", end="")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    with phase("your answer"):
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _print_outcome(outcome: Outcome, out: str | None, seconds: float) -> None:

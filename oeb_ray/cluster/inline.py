@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
+from ..clock import phase
 from ..records import PartTask, PredictBatch
 from . import work
 from .account import PING_SECONDS, Account
@@ -58,13 +59,18 @@ class InlineCluster:
 
     def wait(self, seconds: float) -> list[Ended]:
         if self._calls and not self._waiting:
-            concurrent.futures.wait(self._calls, seconds, concurrent.futures.FIRST_COMPLETED)
+            with phase("predicting"):
+                concurrent.futures.wait(self._calls, seconds, concurrent.futures.FIRST_COMPLETED)
         done = {call for call in self._calls if call.done()}
         self._calls -= done
         if done or not self._waiting:
             return [call.result() for call in done]
         item = self._waiting.popleft()
-        return [work.do_predict(item) if isinstance(item, PredictBatch) else work.do_score(item)]
+        if isinstance(item, PredictBatch):
+            with phase("predicting"):
+                return [work.do_predict(item)]
+        with phase("scoring"):
+            return [work.do_score(item)]
 
     def hold(self) -> None:
         self._waiting.clear()

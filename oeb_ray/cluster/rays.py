@@ -19,6 +19,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError, RayTaskError
 
+from ..clock import phase
 from ..errors import InternalError, OebError, RequestError
 from ..pool import JobGone
 from ..records import PartTask, PredictBatch
@@ -153,7 +154,9 @@ class RayCluster:
         if not self._pending:
             return []
         waiting = list(self._pending)
-        done, _ = ray.wait(waiting, num_returns=1, timeout=seconds)
+        kinds = {"predicting" if isinstance(item, PredictBatch) else "scoring" for item in self._pending.values()}
+        with phase(" and ".join(sorted(kinds))):
+            done, _ = ray.wait(waiting, num_returns=1, timeout=seconds)
         if done:  # whatever else is ready comes along
             done, _ = ray.wait(waiting, num_returns=len(waiting), timeout=0)
         return [self._ended(ref) for ref in done]

@@ -1,7 +1,8 @@
 """A corpus on the Hugging Face hub: a dataset repository with manifest.parquet at its root.
 
-In: ``org/name`` or ``org/name@revision``. Out: where it lies on this machine, its name for resuming, and the commit
-that was fetched. HF_ENDPOINT, HF_HOME, HF_TOKEN and HF_HUB_OFFLINE mean what they mean to huggingface_hub.
+In: ``org/name`` or ``org/name@revision``. Out: where it lies on this machine, or for a plan would lie, its name for
+resuming, and the commit that was fetched. HF_ENDPOINT, HF_HOME, HF_TOKEN and HF_HUB_OFFLINE mean what they mean to
+huggingface_hub.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from .. import storage
@@ -22,10 +24,16 @@ _REPO = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 class Fetched(NamedTuple):
-    """A dataset on this machine. ``commit`` is None where nobody could tell it (offline, in a folder of one's own)."""
+    """A dataset on this machine. ``commit`` is None where nobody could tell it (offline, in a folder of one's own).
+
+    ``root``: where the manifest's paths start, if not in its own folder; ``absent``: sizes in bytes of the files that a
+    survey has left where they are, by the path that they would get.
+    """
 
     manifest: str
     commit: str | None
+    root: str | None = None
+    absent: Mapping[str, int] = MappingProxyType({})
 
 
 def identity(repo: str) -> str:
@@ -51,12 +59,26 @@ def fetch(repo: str, data_root: str | None = None) -> Fetched:
         RequestError: no such dataset or revision, the hub cannot be reached and nothing is there from before, or it
             holds no manifest. MissingCredential: it is not public and there is no token.
     """
+    return _asked(repo, data_root, lambda: _snapshot(repo, data_root, only_local=False))
+
+
+def survey(repo: str, data_root: str | None, folder: str) -> Fetched:
+    """What `fetch` would bring. The manifest alone is downloaded, into ``folder``, if it is not on this machine.
+
+    Raises:
+        RequestError, MissingCredential: as `fetch`.
+    """
+    return _asked(repo, data_root, lambda: _surveyed(repo, data_root, folder))
+
+
+def _asked(repo: str, data_root: str | None, ask: Callable[[], Fetched]) -> Fetched:
+    """Asks the hub; takes what lies here already where it cannot be reached."""
     from huggingface_hub.errors import HfHubHTTPError
 
     if wrong := check_repo(repo) or _no_folder(data_root):
         raise RequestError(wrong)
     try:
-        return _snapshot(repo, data_root, only_local=False)
+        return ask()
     except (HfHubHTTPError, OSError, ValueError) as problem:
         error: Exception = problem
     except Exception as problem:  # of the HTTP library that huggingface_hub uses
@@ -64,7 +86,7 @@ def fetch(repo: str, data_root: str | None = None) -> Fetched:
             raise
         error = problem
     refusal = getattr(error, "response", None) is not None
-    there = None if refusal or not data_root else cached(repo, data_root)  # the cache has been looked into already
+    there = None if refusal else cached(repo, data_root)
     if there is None:
         raise _explained(repo, error) from error
     return there
@@ -97,8 +119,37 @@ def _snapshot(repo: str, data_root: str | None, *, only_local: bool) -> Fetched:
             snapshot_download(name, repo_type="dataset", local_dir=data_root, local_files_only=only_local, **place)
         )
     if not (folder / MANIFEST).is_file():
-        raise RequestError(f"the dataset {repo} holds no {MANIFEST}, so it is no corpus")
+        raise RequestError(_no_corpus(repo))
     return Fetched(str(folder / MANIFEST), commit if data_root else folder.name)
+
+
+def _surveyed(repo: str, data_root: str | None, folder: str) -> Fetched:
+    from huggingface_hub import hf_hub_download, snapshot_download
+
+    name, _, revision = repo.partition("@")
+    place: dict[str, Any] = {"repo_type": "dataset", "endpoint": _endpoint()}
+    looked = folder if data_root and not Path(data_root).is_dir() else data_root  # looking makes subfolders
+    with _no_bars():
+        files = snapshot_download(name, revision=revision or None, local_dir=looked, dry_run=True, **place)
+        if not any(file.will_download for file in files):
+            return _snapshot(repo, data_root, only_local=False)
+        places = {
+            os.path.abspath(Path(data_root, file.filename) if data_root else file.local_path): file for file in files
+        }
+        manifest = next((path for path, file in places.items() if file.filename == MANIFEST), None)
+        if manifest is None:
+            raise RequestError(_no_corpus(repo))
+        absent = {
+            path: file.file_size for path, file in places.items() if file.will_download or not os.path.exists(path)
+        }
+        here, commit = manifest, places[manifest].commit_hash
+        if manifest in absent:
+            here = hf_hub_download(name, MANIFEST, revision=commit, local_dir=folder, **place)
+    return Fetched(str(here), commit, os.path.dirname(manifest), absent)
+
+
+def _no_corpus(repo: str) -> str:
+    return f"the dataset {repo} holds no {MANIFEST}, so it is no corpus"
 
 
 def _endpoint() -> str:

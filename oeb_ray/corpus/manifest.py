@@ -7,8 +7,9 @@ the manifest at once. Documents and golds are not opened here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ import pyarrow as pa
 from .. import storage
 from ..digests import text_digest
 from ..errors import RequestError, refused
-from ..records import Doc, FileStamp
+from ..records import ABSENT, Doc, FileStamp
 from .columns import faulty, path_fault, read_file, resolved, schema_fault, schema_text, schemas_of, texts
 
 COLUMNS = ("doc_id", "suite", "doc_path", "gt_path", "schema")
@@ -76,6 +77,7 @@ def load(
     only: Sequence[str] | None = None,
     identity: str | None = None,
     commit: str | None = None,
+    absent: Mapping[str, int] = MappingProxyType({}),
 ) -> Corpus:
     """Reads and checks a manifest.
 
@@ -84,6 +86,7 @@ def load(
         data_root: where relative paths start; the manifest's folder if None.
         suites: select these suites only. only: select these doc_ids only. limit: then the first so many; 0 for all.
         identity: the corpus's name; the manifest's address if None. commit: its version, if it has one.
+        absent: sizes of files that a plan may count on and that are not to be opened, by address.
 
     Raises:
         RequestError: no such file, no Parquet, missing columns, faulty rows or files, or nothing selected.
@@ -101,7 +104,8 @@ def load(
     annotations: list[str | None] = [None] * len(table)
     if ANNOTATIONS in table.column_names:
         annotations = [path and resolved(path, root) for path in table.column(ANNOTATIONS).to_pylist()]
-    stamps = storage.stat_many({*paths["doc_path"], *paths["gt_path"], *filter(None, annotations)})
+    wanted = {*paths["doc_path"], *paths["gt_path"], *filter(None, annotations)}
+    stamps = storage.stat_many(wanted) | {path: FileStamp(absent[path], ABSENT) for path in wanted & absent.keys()}
     ids, of_suite = texts(table, "doc_id"), texts(table, "suite")
     faults = [
         f"row {row}, doc_id {ids[row]!r}: no {what} at {path}; fetch the corpus or set data_root"

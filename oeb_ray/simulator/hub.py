@@ -23,7 +23,8 @@ MAIN = "main"
 
 
 class Hub:
-    """See the module's text. ``requests`` counts what was asked for: ``info``, ``tree``, ``file``, ``refused``.
+    """See the module's text. ``requests`` counts what was asked for: ``info``, ``tree``, ``file``, ``look`` (by HEAD),
+    ``refused``.
 
     Args:
         repositories: folder by dataset id, such as ``org/name``.
@@ -56,7 +57,7 @@ class Hub:
         return await self._answer("tree", request)
 
     async def _file(self, request: Request) -> Response:
-        return await self._answer("file", request)
+        return await self._answer("look" if request.method == "HEAD" else "file", request)
 
     async def _answer(self, kind: str, request: Request) -> Response:
         name = f"{request.path_params['org']}/{request.path_params['name']}"
