@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import random
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -189,6 +192,28 @@ def contents(out: str) -> dict[str, bytes]:
         if name in DERIVED or "/scores.parquet/" in f"/{key}" or "/verdicts.parquet/" in f"/{key}":
             keep[key] = storage.read(storage.join(out, key))
     return keep
+
+
+def called(*words: str) -> tuple[int, str, str]:
+    """`oeb` in this process: exit code, standard output, standard error."""
+    from oeb_ray.cli.main import main
+
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = main(list(words))
+        except SystemExit as ended:  # --help, and words that argparse refuses
+            code = int(ended.code or 0)
+    return code, out.getvalue(), err.getvalue()
+
+
+def typed(command: str, code: int = 0) -> str:
+    """Standard output of an `oeb` command as people type it, in this process."""
+    program, *words = shlex.split(command.replace("\\\n", " "))
+    assert program == "oeb"
+    ended, out, err = called(*words)
+    assert ended == code, err
+    return out
 
 
 def start_oeb(*words: str, env: dict[str, str] | None = None) -> subprocess.Popen[str]:

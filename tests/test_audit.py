@@ -14,7 +14,7 @@ import pytest
 from oeb_ray import read_verdicts, storage
 from oeb_ray.cli.main import main
 from oeb_ray.stored import runs_at
-from tests.helpers import corpus_of, oeb, overrides, run_inline
+from tests.helpers import called, corpus_of, oeb, overrides, run_inline
 from tests.test_storage import IDS
 
 GOLDS = {
@@ -81,7 +81,7 @@ def test_a_line_a_row_with_nothing_that_steers_a_terminal(
 
 def test_failed_documents_are_named_beside_the_rows(odd: tuple[str, str]) -> None:
     """BR-21: failed is another word than wrong."""
-    code, out, err = oeb("audit", *odd, "--doc", "failed")
+    code, out, err = called("audit", *odd, "--doc", "failed")
     assert (code, out) == (0, "")
     assert err == "failed: failed, so it has no verdicts: VendorTimeout: [/red] spent\\x07\n"
 

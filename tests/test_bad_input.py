@@ -18,7 +18,7 @@ from oeb_ray import layout, storage
 from oeb_ray.cli.main import main
 from oeb_ray.corpus import check, manifest
 from oeb_ray.errors import RequestError
-from tests.helpers import SCHEMA, SmallCorpus, make_corpus, manifest_rows, oeb, overrides, run_inline, write_manifest
+from tests.helpers import SCHEMA, SmallCorpus, called, make_corpus, manifest_rows, overrides, run_inline, write_manifest
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ def test_a_self_referring_schema_is_one_row(corpus: SmallCorpus, tmp_path: Path)
 
 def test_a_target_that_cannot_be_written_says_so(corpus: SmallCorpus, tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file in the way")
-    code, _, err = oeb("benchmark", *overrides(corpus, tmp_path / "out"))
+    code, _, err = called("benchmark", *overrides(corpus, tmp_path / "out"))
     assert code == 5
     assert "cannot write" in err and "Traceback" not in err
 
@@ -211,7 +211,7 @@ def test_a_full_disk_ends_with_code_5_and_the_rest_goes_on_later(corpus: SmallCo
     ended = subprocess.run([sys.executable, "-c", program, "benchmark", *words], capture_output=True, text=True)
     assert ended.returncode == 5, ended.stderr
     assert "cannot write" in ended.stderr and "Traceback" not in ended.stderr
-    assert oeb("benchmark", *words)[0] == 0
+    assert called("benchmark", *words)[0] == 0
 
 
 def test_another_corpus_in_the_same_folder_is_refused(corpus: SmallCorpus, tmp_path: Path) -> None:
@@ -237,11 +237,11 @@ def test_a_changed_schema_makes_predictions_stale_until_they_are_asked_again(
     rows = manifest_rows(corpus)
     rows[3]["schema"] = json.dumps(SCHEMA | {"title": "changed"}).encode()
     write_manifest(corpus.manifest, rows)
-    _, out_text, _ = oeb("benchmark", *words, "--dry-run")
+    _, out_text, _ = called("benchmark", *words, "--dry-run")
     assert f"{rows[3]['doc_id']}: its schema has changed" in out_text
     assert out_text.count("stale:") == 1
     run_inline([*words, "predict_stale=true"])
-    assert "stale:" not in oeb("benchmark", *words, "--dry-run")[1]
+    assert "stale:" not in called("benchmark", *words, "--dry-run")[1]
 
 
 def test_failed_documents_are_asked_again_only_on_request(corpus: SmallCorpus, tmp_path: Path) -> None:

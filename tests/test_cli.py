@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
-import os
-import pty
 import re
 import resource
 import runpy
 import subprocess
 import sys
-import termios
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from oeb_ray.cli import main
-from tests.helpers import SmallCorpus, oeb, overrides
+from tests.helpers import SmallCorpus, called, oeb, overrides
 
 PRED = {"invoice": {"id": "INV-7", "total": "1,240.00"}, "lines": [{"sku": "B", "qty": 2}, {"sku": "A", "qty": 1}]}
 GOLD = {"invoice": {"id": "inv 7", "total": 1240.0}, "lines": [{"sku": "A", "qty": 1}, {"sku": "B", "qty": 3}]}
@@ -126,14 +122,14 @@ def test_the_first_page_lists_every_command(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_providers_are_plain_lines_in_a_pipe() -> None:
-    names = oeb("providers")[1].splitlines()
+    names = called("providers")[1].splitlines()
     assert names[:3] == ["azure-cu", "datalab", "extend"]
-    shown = oeb("providers", "datalab")[1]
+    shown = called("providers", "datalab")[1]
     for said in ("mode = 'balanced'", "poll_interval = 5.0 s", "one of fast, balanced, accurate"):
         assert said in shown
-    assert "latency" in oeb("providers", "replay")[1]
+    assert "latency" in called("providers", "replay")[1]
     assert names[-5:-2] == ["openai/gpt-5.6-sol", "anthropic/claude-opus-5", "google/gemini-3.7-flash"]
-    shown = oeb("providers", "openai/gpt-5.6-sol")[1]
+    shown = called("providers", "openai/gpt-5.6-sol")[1]
     for said in (
         "max_output_tokens = 128000 tokens",
         "OPENROUTER_API_KEY",
@@ -142,23 +138,23 @@ def test_providers_are_plain_lines_in_a_pipe() -> None:
         "image/png",
     ):
         assert said in shown
-    code, _, err = oeb("providers", "datlab")
+    code, _, err = called("providers", "datlab")
     assert code == 2 and "did you mean datalab?" in err
 
 
 def test_the_last_lines_of_a_benchmark_say_what_was_done_and_where(small: SmallCorpus, tmp_path: Path) -> None:
-    code, out, _ = oeb("benchmark", *overrides(small, tmp_path / "out"))
+    code, out, _ = called("benchmark", *overrides(small, tmp_path / "out"))
     assert code == 0
     lines = out.splitlines()
     assert lines[-3].startswith("180/180 documents  0 failed  ")
     assert all(line.startswith(f"{tmp_path}/out/replay-") for line in lines[-2:])
     assert "1.0000" in out
-    again = oeb("benchmark", *overrides(small, tmp_path / "out"))
+    again = called("benchmark", *overrides(small, tmp_path / "out"))
     assert again[0] == 0 and "180/180 documents  0 failed" in again[1]
 
 
 def test_a_dry_run_writes_nothing(small: SmallCorpus, tmp_path: Path) -> None:
-    code, out, _ = oeb("benchmark", *overrides(small, tmp_path / "out"), "--dry-run")
+    code, out, _ = called("benchmark", *overrides(small, tmp_path / "out"), "--dry-run")
     assert code == 0
     assert "90 documents selected of 90" in out
     assert "predict: no record: 90: 'doc 00000 [x]'" in out
@@ -168,35 +164,43 @@ def test_a_dry_run_writes_nothing(small: SmallCorpus, tmp_path: Path) -> None:
 def test_all_documents_failing_is_code_1(small: SmallCorpus, tmp_path: Path) -> None:
     """BR-78"""
     words = overrides(small, tmp_path / "out", "providers.replay.failures=1.0")
-    code, out, _ = oeb("benchmark", *words)
+    code, out, _ = called("benchmark", *words)
     assert code == 1
     assert "180/180 documents  180 failed" in out
     assert "--retry-failed asks " in out
 
 
-def test_hydra_jobs_take_the_same_words(small: SmallCorpus, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "jobs.benchmark", *overrides(small, tmp_path / "out")]
+def job(name: str, words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """`python -m jobs.<name>` in this process: exit code, standard output, standard error."""
+    monkeypatch.setattr(sys, "argv", [name, *words])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module(f"jobs.{name}", run_name="__main__")
+    return ended.value.code or 0, *capsys.readouterr()
+
+
+def test_hydra_jobs_take_the_same_words(
+    small: SmallCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = overrides(small, tmp_path / "out", "limit=6")
+    command = [sys.executable, "-m", "jobs.benchmark", *words]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent.parent)
     assert ended.returncode == 0, ended.stderr
-    assert "180/180 documents  0 failed" in ended.stdout
-    wrong = subprocess.run([*command, "nonsense=1"], capture_output=True, text=True, cwd=Path(__file__).parent.parent)
-    assert wrong.returncode == 2
-    assert "Traceback" not in wrong.stderr
-    shown = subprocess.run([*command, "--cfg", "job"], capture_output=True, text=True, cwd=Path(__file__).parent.parent)
-    assert shown.returncode == 0 and "replay" in shown.stdout
+    assert "12/12 documents  0 failed" in ended.stdout
+    code, _, err = job("benchmark", [*words, "nonsense=1"], monkeypatch, capsys)
+    assert code == 2 and "nonsense: no such key" in err
+    code, out, _ = job("benchmark", [*words, "--cfg", "job"], monkeypatch, capsys)
+    assert code == 0 and "replay" in out
 
 
 def test_jobs_of_one_half_predict_or_score_only(
     small: SmallCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = overrides(small, tmp_path / "out", "limit=6", systems=("good",))
-    for job, said in (("predict", "6/6 documents  0 failed"), ("score", "1.0000")):
-        monkeypatch.setattr(sys, "argv", [job, *words])
-        with pytest.raises(SystemExit) as ended:
-            runpy.run_module(f"jobs.{job}", run_name="__main__")
-        assert ended.value.code == 0 and said in capsys.readouterr().out
+    for name, said in (("predict", "6/6 documents  0 failed"), ("score", "1.0000")):
+        code, out, _ = job(name, words, monkeypatch, capsys)
+        assert code == 0 and said in out
         (folder,) = (tmp_path / "out").glob("replay-*")
-        assert (folder / "scores.parquet").exists() == (job == "score")
+        assert (folder / "scores.parquet").exists() == (name == "score")
 
 
 def test_texts_in_brackets_and_control_characters_are_shown_as_they_are(tmp_path: Path) -> None:
@@ -216,105 +220,42 @@ def test_texts_in_brackets_and_control_characters_are_shown_as_they_are(tmp_path
             assert text in shown
 
 
-def at_a_terminal(words: list[str], answer: str, columns: int, *, stop: bytes = b"") -> tuple[int, str]:
-    """`oeb benchmark` at a real pseudo-terminal, where it asks and is answered: exit code, and all that it showed.
-
-    Once ``stop`` is seen, somebody presses Ctrl-C.
-    """
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "oeb_ray", "benchmark", *words], stdin=follower, stdout=follower, stderr=follower,
-        env={**os.environ, "COLUMNS": str(columns), "LINES": "40", "TERM": "xterm-256color"},
-        start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-    )  # fmt: skip
-    os.close(follower)
-    seen, asked = b"", False
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        try:
-            data = os.read(leader, 65536)
-        except OSError:
-            break
-        if not data:
-            break
-        seen += data
-        if not asked and b"proceed? [y/N]" in seen:
-            asked = True
-            os.write(leader, f"{answer}\n".encode())
-        if stop and stop in seen:
-            stop = b""
-            os.write(leader, b"\x03")
-    code = process.wait(timeout=30)
-    os.close(leader)
-    return code, seen.decode()
-
-
-@pytest.mark.parametrize("columns", [40, 60, 120])
-def test_a_terminal_sees_a_live_table_and_whole_numbers(small: SmallCorpus, tmp_path: Path, columns: int) -> None:
-    """The table lives on it, and the result follows."""
-    code, shown = at_a_terminal(overrides(small, tmp_path / "out", "providers.replay.latency=0.02"), "y", columns)
-    assert code == 0
-    assert "━" in shown and ("in flight" in shown or columns < 120)
-    assert "180/180 documents" in shown
-    table = shown[shown.rindex("┏") : shown.rindex("180/180 documents")]
-    assert "1.0000" in table and "…" not in table
-
-
-def test_a_terminal_is_asked_first_and_may_decline(small: SmallCorpus, tmp_path: Path) -> None:
-    code, shown = at_a_terminal(overrides(small, tmp_path / "out"), "", 120)
-    assert code == 1 and "declined; nothing was sent or written" in shown
-    assert not (tmp_path / "out").exists()
-    code, shown = at_a_terminal([*overrides(small, tmp_path / "out"), "-y"], "", 120)
-    assert code == 0 and "proceed?" not in shown
-    code, shown = at_a_terminal(overrides(small, tmp_path / "out"), "", 120)
-    assert code == 0 and "proceed?" not in shown, "with nothing to do there is nothing to ask"
-
-
-def test_ctrl_c_at_a_terminal_stops_and_the_same_command_goes_on(small: SmallCorpus, tmp_path: Path) -> None:
-    words = overrides(small, tmp_path / "out", "providers.replay.latency=0.1")
-    code, shown = at_a_terminal(words, "y", 120, stop=b"in flight")
-    assert code == 130
-    assert "stopping: nothing more is sent" in shown and "the same command goes on where this ended" in shown
-    assert "Traceback" not in shown
-    code, shown = at_a_terminal(words, "y", 120)
-    assert code == 0 and "180/180 documents  0 failed" in shown
-
-
-def test_a_sweep_is_one_plan(small: SmallCorpus, tmp_path: Path) -> None:
+def test_a_sweep_is_one_plan(
+    small: SmallCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """-m: jobs that differ in options share the folder and the table; other differences are refused with the key."""
-    words = overrides(small, tmp_path / "out", systems=())
+    words = overrides(small, tmp_path / "out", "limit=6", systems=())
     words = [word for word in words if not word.startswith("providers.replay.options")]
-    command = [sys.executable, "-m", "jobs.benchmark", "-m", *words]
-    root = Path(__file__).parent.parent
-    sweep = [*command, "+providers.replay.system=good,bad"]
-    ended = subprocess.run(sweep, capture_output=True, text=True, cwd=root)
-    assert ended.returncode == 0, ended.stderr
-    assert "180/180 documents  0 failed" in ended.stdout and "runs        2 over 1 adapter" in ended.stderr
+    sweep = ["-m", *words, "+providers.replay.system=good,bad"]
+    code, out, err = job("benchmark", sweep, monkeypatch, capsys)
+    assert code == 0, err
+    assert "12/12 documents  0 failed" in out and "runs        2 over 1 adapter" in err
     assert len(list((tmp_path / "out").glob("replay-*"))) == 2
-    wrong = subprocess.run([*sweep, "limit=1,2"], capture_output=True, text=True, cwd=root)
-    assert wrong.returncode == 2 and "limit=2 in one job of the sweep, 1 in another" in wrong.stderr
+    code, _, err = job("benchmark", [*sweep, "timeout=60,70"], monkeypatch, capsys)
+    assert code == 2 and "timeout=70.0 in one job of the sweep, 60.0 in another" in err
+    root = Path(__file__).parent.parent
     assert not list(root.glob("multirun*")) and not list(root.glob("outputs"))
 
 
 def test_repeats_are_runs_of_their_own(small: SmallCorpus, tmp_path: Path) -> None:
     words = overrides(small, tmp_path / "out", "limit=6", systems=("good",))
-    code, out, err = oeb("benchmark", *words, "--repeats", "3")
+    code, out, err = called("benchmark", *words, "--repeats", "3")
     assert code == 0, err
     first, *others = sorted(path.name for path in (tmp_path / "out").glob("replay-*"))
     assert others == [f"{first}~2", f"{first}~3"] and "18/18 documents" in out
     assert '"run": "' + others[0] + '"' in (tmp_path / "out" / others[0] / "summary.json").read_text()
-    assert oeb("benchmark", *words, "repeats=0")[0] == 2
+    assert called("benchmark", *words, "repeats=0")[0] == 2
 
 
 def test_explain_says_step_by_step_why_values_differ() -> None:
     """BR-14, BR-02"""
-    code, out, err = oeb("explain", "25,000", '"25.000"')
+    code, out, err = called("explain", "25,000", '"25.000"')
     assert (code, err) == (0, "")
     assert out.splitlines()[-1] == (
         'not equal: "25000" against "25"; they part at \'decimal\', which takes only text "25.000"'
     )
-    assert oeb("explain", "2029", '"2029"')[1].splitlines()[-1] == "equal: they meet at 'written out'"
-    assert 'is compared as "-1250"' in oeb("explain", "-1,250")[1]
-    assert "number 90071992547409931234567\n" in oeb("explain", "90071992547409931234567")[1]
+    assert called("explain", "2029", '"2029"')[1].splitlines()[-1] == "equal: they meet at 'written out'"
+    assert 'is compared as "-1250"' in called("explain", "-1,250")[1]
+    assert "number 90071992547409931234567\n" in called("explain", "90071992547409931234567")[1]
     code, out, _ = oeb("explain", "é\x1b[31m", env={"PYTHONIOENCODING": "ascii"})
     assert code == 0 and '  is compared as "e\\u001b[31m"\n' in out

@@ -22,7 +22,7 @@ from oeb_ray.errors import AccountFailure, LimitReached, MissingCredential, Stor
 from oeb_ray.simulator import Profile, Simulator
 from oeb_ray.simulator.history import Limits, faults
 from tests.conftest import ACCESS_KEY, SECRET_KEY
-from tests.helpers import KEY, Silent, SmallCorpus, contents, make_pdf_corpus, oeb, start_oeb
+from tests.helpers import KEY, Silent, SmallCorpus, called, contents, make_pdf_corpus, start_oeb
 from tests.proxies import S3Proxy, endpoint
 
 VENDORS = ("datalab", "mistral")
@@ -252,7 +252,7 @@ def test_the_ledger_tells_what_was_paid_and_what_was_paid_again(corpus, simulato
     job(words)
     simulator.dials("mistral", drop_in_answer=0.0)
     job([*words, "retry_failed=transient"])
-    code, out, err = oeb("ledger", str(tmp_path / "out"))
+    code, out, err = called("ledger", str(tmp_path / "out"))
     assert code == 0 and not err
     lines = out.splitlines()
     assert lines[0].split() == ["account", "attempts", "free", "unpriced", "usd", "credits"]
@@ -260,9 +260,9 @@ def test_the_ledger_tells_what_was_paid_and_what_was_paid_again(corpus, simulato
     assert paid == ["10", "0", "5", "0.1500", "-"], "five answers were lost, and nobody knows their price"
     assert "asked more than once where an earlier attempt may have been billed: 5 documents" in lines
     assert sum("again after: Unreachable" in line for line in lines) == 6, "the reason's total, and a line for each"
-    code, out, _ = oeb("ledger", str(tmp_path / "out"), "--by", "run")
+    code, out, _ = called("ledger", str(tmp_path / "out"), "--by", "run")
     assert code == 0 and len(out.split("\n\n")) == 2 and KEY not in out
-    code, out, _ = oeb("ledger", str(tmp_path / "out"), "--json")
+    code, out, _ = called("ledger", str(tmp_path / "out"), "--json")
     assert len([json.loads(line) for line in out.splitlines()]) == 15
-    code, _, err = oeb("ledger", str(tmp_path / "none"))
+    code, _, err = called("ledger", str(tmp_path / "none"))
     assert code == 2 and "there is no such folder" in err

@@ -17,7 +17,7 @@ from oeb_ray.config import sample_manifest
 from oeb_ray.errors import RequestError
 from oeb_ray.providers.registry import CARD_NAMES
 from oeb_ray.simulator import Profile, Simulator
-from tests.helpers import SCHEMA, SmallCorpus, make_pdf_corpus, oeb
+from tests.helpers import SCHEMA, SmallCorpus, called, make_pdf_corpus
 
 KEY = "canary-4711"
 FAST = {"poll_interval": 0.1}
@@ -167,13 +167,13 @@ def test_the_command_prints_one_record_and_tells_by_its_code(corpus, simulator, 
     (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
     words = ["predict", "--provider", "datalab", "--doc", str(doc(corpus)), "--schema", str(tmp_path / "schema.json")]
     options = ["--options", '{"mode": "turbo", "poll_interval": 0.1}']
-    code, out, err = oeb(*words, *options, "--no-overlay")
+    code, out, err = called(*words, *options, "--no-overlay")
     assert code == 0 and json.loads(out)["result"] == gold(corpus)
     assert "warning: providers.datalab.mode='turbo'" in err
-    code, out, _ = oeb(*words, *options, "--timeout", "0.05")
+    code, out, _ = called(*words, *options, "--timeout", "0.05")
     assert code == 1 and json.loads(out)["error"]["type"] == "VendorTimeout"
     simulator.dials("datalab", key="another")
-    assert oeb(*words, *options)[:2] == (3, "")
+    assert called(*words, *options)[:2] == (3, "")
     for more, said in (
         (["--options", '{"timeout": 3}'], "timeout: no settings of a provider"),
         (["--options", "[]"], "cannot read []"),

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 
 from oeb_ray.config import sample_manifest
 from oeb_ray.providers.contract import VendorOptions
-from tests.helpers import oeb
+from tests.helpers import typed
 from tests.providers.fakes import FakeCall, pdf, reply
 
 ROOT = Path(__file__).parent.parent
@@ -43,9 +44,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for row in rows:
         row["pred_path"] = str(folder / "my-predictions" / "ours" / f"{row['doc_id']}.json")
     pq.write_table(pa.Table.from_pylist(rows), folder / "jobs.parquet")
-    code, out, err = oeb("benchmark", "--providers", "pdftext", "--out", str(folder / "runs"), "corpus=sample",
-                         "cluster=inline")  # fmt: skip
-    assert code == 0, err
+    out = typed(f"oeb benchmark --providers pdftext --out {folder}/runs corpus=sample cluster=inline")
     shutil.copytree(folder / "runs", folder / "new")
     (folder / "demo.txt").write_text(out)
     return folder
@@ -60,22 +59,27 @@ def test_the_demo_prints_what_the_readme_shows(place: Path) -> None:
 
 
 @pytest.mark.parametrize("block", blocks("sh"))
-def test_shell_examples_run(place: Path, block: str) -> None:
-    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+def test_shell_examples_run(place: Path, block: str, monkeypatch: pytest.MonkeyPatch) -> None:
     command = block.replace("| jq .accuracy", f"| {sys.executable} -c 'import json, sys; json.load(sys.stdin)'")
     command = command.replace("--out runs", "--out own").replace(
         "folder=my-predictions", "folder=my-predictions cluster=inline"
     )
-    ended = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", command], cwd=place, env=env, capture_output=True, text=True
-    )
-    assert ended.returncode == 0, ended.stderr
+    monkeypatch.chdir(place)
+    for line in command.replace("\\\n", " ").splitlines():
+        if line.startswith("oeb ") and not re.search(r" [|>] ", line):
+            typed(line)
+            continue
+        env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+        ended = subprocess.run(["bash", "-euo", "pipefail", "-c", line], env=env, capture_output=True, text=True)
+        assert ended.returncode == 0, ended.stderr
 
 
 @pytest.mark.parametrize("block", blocks("python"))
-def test_python_examples_run(place: Path, block: str) -> None:
-    ended = subprocess.run([sys.executable, "-c", block], cwd=place, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
+def test_python_examples_run(place: Path, block: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    # Definitions in it have a module of their own, and no features of this one.
+    monkeypatch.setitem(sys.modules, "example", module := types.ModuleType("example"))
+    exec(compile(block, "example", "exec", dont_inherit=True), vars(module))
 
 
 def test_the_score_example_gives_what_its_comment_says() -> None:
@@ -108,8 +112,8 @@ def test_the_example_of_a_vendor_works_and_is_short() -> None:
 
 
 def test_explain_prints_what_the_readme_shows() -> None:
-    code, out, _ = oeb("explain", "1.234,56", "1234.56")
-    assert code == 0 and "".join(f"    {line}\n" for line in out.splitlines()) in README
+    out = typed("oeb explain 1.234,56 1234.56")
+    assert "".join(f"    {line}\n" for line in out.splitlines()) in README
 
 
 def test_the_sql_example_runs(place: Path) -> None:

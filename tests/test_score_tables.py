@@ -16,7 +16,16 @@ from oeb_ray import storage
 from oeb_ray.batch import score_table
 from oeb_ray.cli.main import main
 from oeb_ray.errors import RequestError
-from tests.helpers import SmallCorpus, contents, make_corpus, manifest_rows, oeb, overrides, run_inline, write_manifest
+from tests.helpers import (
+    SmallCorpus,
+    called,
+    contents,
+    make_corpus,
+    manifest_rows,
+    overrides,
+    run_inline,
+    write_manifest,
+)
 
 
 @pytest.fixture
@@ -70,7 +79,7 @@ def test_the_bytes_depend_on_neither_processes_nor_the_order_of_rows(small: Smal
     rows = rows_of(small)
     for name, jobs, listed in (("one", 1, rows), ("two", 2, rows[::-1])):
         words = ["--manifest", table(small, listed), "--out", str(tmp_path / name), "--jobs", str(jobs)]
-        assert oeb("score", *words)[0] == 0
+        assert called("score", *words)[0] == 0
     assert files(tmp_path / "one") == files(tmp_path / "two")
     assert len(files(tmp_path / "one")) == 4, "90 documents make two parts of each table"
 
@@ -109,7 +118,7 @@ def test_missing_broken_and_failed_predictions_are_rows_with_a_reason(corpus: Sm
             row["pred_path"] = str(tmp_path / f"{row['doc_id']}.json") if text != "none.json" else "none.json"
     rows[6]["error"] = "VendorTimeout: no answer within 5 s"
     rows[7]["gt_path"] = "gold/none.json"
-    code, out, err = oeb("score", "--manifest", table(corpus, rows), "--out", str(tmp_path / "run"))
+    code, out, err = called("score", "--manifest", table(corpus, rows), "--out", str(tmp_path / "run"))
     assert code == 0 and out.startswith("12 documents  4 scored  accuracy ")
     none = "no prediction on disk"
     assert [row["error"] for row in scores(tmp_path / "run")] == [
@@ -121,7 +130,7 @@ def test_missing_broken_and_failed_predictions_are_rows_with_a_reason(corpus: Sm
 
 def test_nothing_scored_is_code_1_and_says_where_it_looked(corpus: SmallCorpus, tmp_path: Path) -> None:
     rows = [{**row, "pred_path": Path(row["pred_path"]).name} for row in rows_of(corpus)]
-    code, out, err = oeb("score", "--manifest", table(corpus, rows), "--out", str(tmp_path / "run"))
+    code, out, err = called("score", "--manifest", table(corpus, rows), "--out", str(tmp_path / "run"))
     assert (code, out.splitlines()[0]) == (1, "12 documents  0 scored")
     assert f"none of the 12 predictions is there; looked for {corpus.folder}/doc 00000 [x].json" in err
 
@@ -219,7 +228,7 @@ def test_a_table_of_one_document_equals_the_command_for_one(corpus: SmallCorpus,
     score_table(table(corpus, [row]), str(tmp_path / "run"))
     (tmp_path / "schema.json").write_bytes(row["schema"])
     words = ["--pred", row["pred_path"], "--gt", str(corpus.folder / row["gt_path"]), "--schema"]
-    one = json.loads(oeb("score", *words, str(tmp_path / "schema.json"))[1])
+    one = json.loads(called("score", *words, str(tmp_path / "schema.json"))[1])
     (whole,) = scores(tmp_path / "run")
     assert {key: whole[key] for key in one} == one
 

@@ -1,14 +1,18 @@
 """The commands and Python of the public benchmark's pages, as its users know them, against the simulator and its hub.
 
-They are written as on those pages; the package's name and what runs a shell are all that differs.
+They are written as on those pages; the package's name is all that differs, and `cluster=inline` is added where Ray is
+not the point. Polls do not wait the seconds that the vendors' defaults say.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -24,7 +28,7 @@ from oeb_ray import MissingCredential
 from oeb_ray.benchmark import BenchmarkRun
 from oeb_ray.config import sample_manifest
 from oeb_ray.simulator import Profile, Simulator
-from tests.helpers import SCHEMA, SmallCorpus, make_pdf_corpus, manifest_rows, write_manifest
+from tests.helpers import SCHEMA, SmallCorpus, called, make_pdf_corpus, manifest_rows, typed, write_manifest
 
 BIN = Path(sys.executable).parent
 REPO = "datalab-to/omni_extract_bench"
@@ -79,7 +83,7 @@ def simulator(corpus: SmallCorpus) -> Iterator[Simulator]:
 
 
 @pytest.fixture
-def place(corpus: SmallCorpus, simulator: Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def place(corpus: SmallCorpus, simulator: Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working folder with the files that the commands name, and an environment that leads to the simulator."""
     monkeypatch.chdir(tmp_path)
     for name, value in (("pred", PRED), ("gold", GOLD), ("schema", WAYBILL)):
@@ -94,12 +98,28 @@ def place(corpus: SmallCorpus, simulator: Simulator, tmp_path: Path, monkeypatch
     for vendor in ("datalab", "reducto"):
         monkeypatch.setenv(f"{vendor.upper()}_API_KEY", "canary-4711")
         monkeypatch.setenv(f"OEB_{vendor.upper()}_ADDRESS", f"{simulator.url}/{vendor}")
+    monkeypatch.setattr("oeb_ray.paid.PaidCall.sleep", hurried)
     simulator.reset()
-    yield tmp_path
+    return tmp_path
+
+
+async def hurried(call: Any, seconds: float) -> None:
+    await asyncio.sleep(min(seconds, 0.05))
+
+
+@pytest.fixture(scope="module")
+def dataset(simulator: Simulator, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder ``benchmark`` that the card's `hf download` makes."""
+    folder = tmp_path_factory.mktemp("card")
+    env = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "HF_ENDPOINT": f"{simulator.url}/hub",
+           "HF_HOME": str(folder / "hf")}  # fmt: skip
+    command = f"hf download {REPO} --repo-type dataset --local-dir benchmark"
+    subprocess.run(["bash", "-c", command], cwd=folder, env=env, check=True, capture_output=True)
+    return folder / "benchmark"
 
 
 def shell(command: str, code: int = 0) -> str:
-    """Standard output of a shell command."""
+    """Standard output of a command in a process of its own."""
     ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=110)
     assert ended.returncode == code, ended.stderr
     return ended.stdout
@@ -120,7 +140,7 @@ def test_the_worked_example_in_python_and_by_command(place: Path) -> None:
               "f1": 0.6666666666666666}  # fmt: skip
     result = score(PRED, GOLD, WAYBILL)
     assert {key: result[key] for key in wanted} == wanted
-    printed = json.loads(shell("oeb score --pred pred.json --gt gold.json --schema schema.json"))
+    printed = json.loads(typed("oeb score --pred pred.json --gt gold.json --schema schema.json"))
     assert {key: printed[key] for key in wanted} == wanted
     assert list(printed)[:4] == list(wanted)
 
@@ -137,7 +157,7 @@ def test_predict_in_python(place: Path, simulator: Simulator) -> None:
 
 def test_predict_by_command(place: Path) -> None:
     record = json.loads(
-        shell("""oeb predict --provider datalab --doc invoice.pdf --schema schema.json \\
+        typed("""oeb predict --provider datalab --doc invoice.pdf --schema schema.json \\
     --options '{"mode": "accurate"}'""")
     )
     assert record["error"] is None and record["provider"] == "datalab" and record["cost"]["usd"] == 0.03
@@ -164,12 +184,12 @@ def test_the_benchmark_as_shown(place: Path, simulator: Simulator) -> None:
     names = {path.relative_to("runs/datalab-f46415c9").parts[0] for path in Path("runs/datalab-f46415c9").rglob("*")}
     assert names >= {"settings.json", "summary.json", "predictions", "records", "scores.jsonl"}
     before = submissions(simulator)
-    shell("oeb benchmark --out runs/ --limit 1 --providers datalab reducto -y")
+    typed("oeb benchmark --out runs/ --limit 1 --providers datalab reducto -y")
     assert submissions(simulator) == before, "safe to run twice"
 
 
 def test_settings_per_provider_are_runs_of_their_own(place: Path) -> None:
-    shell("""oeb benchmark \\
+    typed("""oeb benchmark \\
   --providers datalab reducto \\
   --options '{"datalab":  [{"mode": "balanced"}, {"mode": "accurate"}],
               "reducto": [{"agentic_table_mode": "max"},
@@ -181,19 +201,19 @@ def test_settings_per_provider_are_runs_of_their_own(place: Path) -> None:
 
 @pytest.mark.parametrize("corpus_words", ["--manifest my/corpus/manifest.parquet", "--repo someone/their-corpus"])
 def test_a_corpus_of_ones_own(place: Path, corpus_words: str) -> None:
-    shell(f"oeb benchmark --providers datalab {corpus_words} cluster=inline --limit 1 -y")
+    typed(f"oeb benchmark --providers datalab {corpus_words} cluster=inline --limit 1 -y")
     named = json.loads(Path("runs/corpus.json").read_text())["corpus"]
     assert named in (f"{place}/my/corpus/manifest.parquet", "huggingface someone/their-corpus")
-    refused = subprocess.run(["oeb", "benchmark", "--providers", "datalab"], capture_output=True, text=True)
-    assert refused.returncode == 2 and "choose another output" in refused.stderr
+    code, _, err = called("benchmark", "--providers", "datalab")
+    assert code == 2 and "choose another output" in err
 
 
 def test_providers_and_their_settings(place: Path) -> None:
     from oeb_ray.harness import PROVIDERS, settings_for
 
-    listed = shell("oeb providers").split()
+    listed = typed("oeb providers").split()
     assert {*PROVIDERS, "openai/gpt-5.6-sol"} <= {name.strip(",") for name in listed}
-    shown = shell("oeb providers datalab")
+    shown = typed("oeb providers datalab")
     for option in ("mode", "balanced", "base_url", "https://www.datalab.to", "poll_interval", "5.0"):
         assert option in shown
     assert PROVIDERS == ["azure-cu", "datalab", "extend", "llamaextract", "mistral", "reducto"]
@@ -225,11 +245,11 @@ print(f"{graded['accuracy'].mean():.2f} over {len(graded)} of {len(scores)} docu
 """
 
 
-def test_score_your_own_predictions(place: Path) -> None:
-    shell(f"hf download {REPO} --repo-type dataset --local-dir benchmark")
+def test_score_your_own_predictions(place: Path, dataset: Path) -> None:
+    Path("benchmark").symlink_to(dataset)
     sorted(Path("my-predictions").iterdir())[2].unlink()  # an inner join scores the subset that is there
     exec(JOIN, {})
-    shell("oeb score --root benchmark --manifest jobs.parquet --out run/ --jobs 4")
+    typed("oeb score --root benchmark --manifest jobs.parquet --out run/ --jobs 4")
     assert run_python(READ) == "1.00 over 5 of 5 documents\n"
     scores = pl.read_parquet("run/scores.parquet")
     assert scores["suite"].n_unique() == 2, "suite rides through"
@@ -237,24 +257,24 @@ def test_score_your_own_predictions(place: Path) -> None:
 
 
 def run_python(text: str) -> str:
-    ended = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(text, {})
+    return out.getvalue()
 
 
-def test_or_predict_with_the_harness(place: Path, simulator: Simulator) -> None:
-    shell(f"hf download {REPO} --repo-type dataset --local-dir benchmark")
+def test_or_predict_with_the_harness(place: Path, dataset: Path, simulator: Simulator) -> None:
+    Path("benchmark").symlink_to(dataset)
     predict = """oeb predict --root benchmark --manifest benchmark/manifest.parquet \\
             --out preds/ --provider datalab"""
-    shell(predict)
-    shell("oeb score   --root benchmark --manifest preds/manifest.parquet --out run/")
+    typed(predict)
+    typed("oeb score   --root benchmark --manifest preds/manifest.parquet --out run/")
     assert run_python(READ) == "1.00 over 6 of 6 documents\n"
     scores = pl.read_parquet("run/scores.parquet")
     assert set(scores["provider"]) == {"datalab"} and set(scores["run"]) == {"datalab-f46415c9"}
     carried = pl.read_parquet("benchmark/manifest.parquet").select("doc_id", "gt_path", "suite").sort("doc_id")
     assert pl.read_parquet("preds/manifest.parquet").select("doc_id", "gt_path", "suite").sort("doc_id").equals(carried)
     assert submissions(simulator) == 6
-    shell(predict)
+    typed(predict)
     assert submissions(simulator) == 6, "resumed, not bought again"
 
 
@@ -278,9 +298,9 @@ def test_without_keys_commands_refuse_before_any_call(
 ) -> None:
     for key in (*KEYS, "OPENROUTER_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(key, raising=False)
-    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert re.search(r"set \w+_API_KEY", ended.stderr)
+    code, out, err = called(*shlex.split(command)[1:])
+    assert (code, out) == (2, "")
+    assert re.search(r"set \w+_API_KEY", err)
     assert submissions(simulator) == 0 and not simulator.stats()["hub"]
     assert not Path("runs").exists() and not Path("preds").exists()
 

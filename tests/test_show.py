@@ -19,7 +19,17 @@ from oeb_ray.cluster.inline import InlineCluster
 from oeb_ray.overview import overviews
 from oeb_ray.stability import stability
 from oeb_ray.stored import StoredRun, runs_at
-from tests.helpers import SmallCorpus, corpus_of, make_corpus, manifest_rows, oeb, overrides, run_inline, write_manifest
+from tests.helpers import (
+    SmallCorpus,
+    called,
+    corpus_of,
+    make_corpus,
+    manifest_rows,
+    oeb,
+    overrides,
+    run_inline,
+    write_manifest,
+)
 
 FAILED = json.dumps({"__error__": "VendorTimeout: spent"})
 
@@ -200,9 +210,9 @@ def test_stability_in_a_bucket_and_a_folder_is_the_same(out: str) -> None:
 
 
 def test_what_is_not_there_is_refused(finished: str) -> None:
-    code, out, err = oeb("show", f"{finished}x")
+    code, out, err = called("show", f"{finished}x")
     assert (code, out) == (2, "") and f"did you mean {finished}?" in err
-    code, out, err = oeb("show", finished, "replay")
+    code, out, err = called("show", finished, "replay")
     assert (code, out) == (2, "") and "no run 'replay'; did you mean replay-" in err
     code, out, err = oeb("show", finished, env={"COLUMNS": "20", "TERM": "dumb"})
     assert (code, err) == (0, "") and len(out.splitlines()[0]) > 80, "never wrapped"
