@@ -32,7 +32,7 @@ class Attempt:
 
     ``account``: who was to be paid; ``reason``: why it was made; ``claimed_at``: when, in UTC.
 
-    ``usd``, ``credits``, ``tokens_in``, ``tokens_out``: what the vendor stated for it.
+    ``usd``, ``credits``, ``tokens_in`` (``tokens_cached`` are among them) and ``tokens_out``: what the vendor stated.
     """
 
     doc_id: str
@@ -49,6 +49,7 @@ class Attempt:
     credits: float | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
+    tokens_cached: int | None = None
 
     @property
     def is_free(self) -> bool:

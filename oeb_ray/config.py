@@ -122,7 +122,8 @@ def _hydra_message(error: Exception, overrides: Sequence[str]) -> str:
     for override in overrides:
         key, _, value = override.partition("=")
         name = key.lstrip("+~")
-        if name.startswith("providers.") and not (conf_dir() / "provider" / f"{name.split('.')[1]}.yaml").is_file():
+        parts = name.split(".")
+        if parts[0] == "providers" and len(parts) > 1 and (len(parts) > 4 or not _is_provider(parts[1])):
             said[0] = "the configuration is refused"
             said.append(f"{name}: dots separate keys, so no model id can be one; write {HOW} {HOW_OPTIONS}")
         elif name in GROUPS:
@@ -135,6 +136,10 @@ def _hydra_message(error: Exception, overrides: Sequence[str]) -> str:
             said[0] = "the configuration is refused"
             said.append(f"{name}: no such key; {suggestion(name, _KEYS)}")
     return "\n  ".join(said)
+
+
+def _is_provider(name: str) -> bool:
+    return (conf_dir() / "provider" / f"{name}.yaml").is_file()
 
 
 def _instead(member: str, known: Sequence[str]) -> str:

@@ -202,6 +202,7 @@ class PaidCall:
         credits: float | None = None,
         tokens_in: int | None = None,
         tokens_out: int | None = None,
+        tokens_cached: int | None = None,
     ) -> None:
         if len(self.attempts) > self._ours:
             last = self.attempts[-1]
@@ -211,6 +212,7 @@ class PaidCall:
                 "credits": credits,
                 "tokens_in": tokens_in,
                 "tokens_out": tokens_out,
+                "tokens_cached": tokens_cached,
             }
             self.attempts[-1] = replace(last, **{name: value for name, value in given.items() if value is not None})
 

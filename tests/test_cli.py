@@ -123,7 +123,7 @@ def test_the_first_page_lists_every_command(capsys: pytest.CaptureFixture[str]) 
 
 def test_providers_are_plain_lines_in_a_pipe() -> None:
     names = called("providers")[1].splitlines()
-    assert names[:3] == ["azure-cu", "datalab", "extend"]
+    assert names[:3] == ["anthropic", "azure-cu", "datalab"]
     shown = called("providers", "datalab")[1]
     for said in ("mode = 'balanced'", "poll_interval = 5.0 s", "one of fast, balanced, accurate"):
         assert said in shown

@@ -59,11 +59,14 @@ class Limits:
 UNKNOWN = Limits()
 _CHAT = Limits((PDF, "image/png", "image/jpeg", "image/gif", "image/webp"))  # size and pages depend on the model
 LIMITS = {
+    "anthropic": Limits(_CHAT.media_types, 24 * MB, 600),  # 32 MB of request, which base64 fills with three quarters
     "azure-cu": Limits((PDF, *_IMAGES), 200 * MB, 300),
     "datalab": Limits((PDF,), 200 * MB, 7_000),
     "extend": Limits((PDF, *_IMAGES, *_OFFICE, "text/csv", "text/plain", "message/rfc822")),
+    "google": Limits((PDF, "image/png", "image/jpeg", "image/webp"), 50 * MB, 1_000),
     "llamaextract": Limits((PDF,), 100 * MB, 500, pages_from_bytes=5 * MB),
     "mistral": Limits((PDF,), 50 * MB, 1_000),
+    "openai": Limits(_CHAT.media_types, 50 * MB),
     "openai-compatible": _CHAT,
     "openrouter": _CHAT,
     "reducto": Limits((PDF,), 100 * MB),

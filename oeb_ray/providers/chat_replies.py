@@ -8,35 +8,56 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
-from ..errors import Unreadable, VendorError
+from ..errors import VendorError
 from ..jsontext import read_json
 from .contract import Response
-from .replies import ERROR_LENGTH, answer_of, body_of, count_at, is_sound, number_at, reason, recordable
+from .replies import ERROR_LENGTH, answer_of, body_of, count_at, is_sound, number_at, recordable
 from .transport import VendorRules, Verdict, verdict
 
 IN_FLIGHT = "openrouter_in_flight_budget"
 """Where a limit comes from that only holds while other requests are under way."""
 ACCOUNT_LIMITS = frozenset({"openrouter_credits", "openrouter_key_limit"})
+CACHED = "usage.prompt_tokens_details.cached_tokens"
 ACCOUNT_PHRASES = ("key limit exceeded",)
+
+End = Literal["", "limit", "filter", "failed"]
+"""How a completion ended: by itself, cut off at the limit of tokens, withheld, or by a failure of the server."""
+_ENDS: dict[str, End] = {"length": "limit", "content_filter": "filter", "error": "failed"}
 
 
 class Completion(NamedTuple):
-    """A completion as it came. ``finish``: why the model ended; ``content``: what it wrote, None if nothing."""
+    """A completion as it came. ``content``: what the model wrote, None if nothing.
+
+    ``finish``: why it ended, in the vendor's word; ``end``: what that means, "" for an end of its own. ``is_there``:
+    the reply holds a turn of the model, however empty. ``reasoning``: the part of ``tokens_out`` that went into it.
+    """
 
     body: dict[str, Any]
     finish: str | None
     content: str | None
-    refusal: str | None
+    end: End = ""
+    refusal: str | None = None
+    is_there: bool = True
+    tokens_out: int | None = None
+    reasoning: int | None = None
 
 
 class Read(NamedTuple):
-    """What a completion holds: ``answer``, or why it is of no use, and whether another try should be warmer."""
+    """What a completion holds: ``answer``, or why it is of no use, and whether another try should be warmer.
+
+    An answer that is also ``useless`` is a poor one: a better one is asked for, and it is taken where none comes.
+    ``notes`` go into the record's raw part.
+    """
 
     answer: dict[str, Any] | None
     useless: str = ""
     warmer: bool = False
+    citations: Sequence[Any] = ()
+    notes: Mapping[str, Any] = {}
+    pages: int | None = None
 
 
 def said(response: Response) -> Response:
@@ -44,7 +65,7 @@ def said(response: Response) -> Response:
     body = body_of(response.body)
     if not isinstance(body, dict):
         return response
-    error = _error_of(body)
+    error = error_of(body)
     if response.status >= 400:
         status = response.status
     else:
@@ -54,7 +75,7 @@ def said(response: Response) -> Response:
     return dataclasses.replace(response, status=status, throttled=status >= 400 and _source_of(error) == IN_FLIGHT)
 
 
-def _error_of(body: dict[str, Any]) -> Any:
+def error_of(body: dict[str, Any]) -> Any:
     """The error of an answer: at its top or in its only choice; None if there is none."""
     return body.get("error") or _choice(body).get("error") or None
 
@@ -87,7 +108,7 @@ def rules(name: str, secrets: tuple[str, ...]) -> VendorRules:
         if response.throttled:
             return "busy"
         body = body_of(response.body)
-        error = _error_of(body) if isinstance(body, dict) else None
+        error = error_of(body) if isinstance(body, dict) else None
         if isinstance(source := _source_of(error), str) and source in ACCOUNT_LIMITS:
             return "account"
         if error is None:
@@ -99,51 +120,43 @@ def rules(name: str, secrets: tuple[str, ...]) -> VendorRules:
     return VendorRules(name, ACCOUNT_PHRASES, secrets, judge)
 
 
-def bill(response: Response) -> dict[str, Any]:
-    """What an answer states of its cost: dollars and tokens, not rounded; only what is there."""
-    body = body_of(response.body)
-    usage = body.get("usage") if isinstance(body, dict) else None
-    if not isinstance(usage, dict):
-        return {}
+def bill(body: dict[str, Any]) -> dict[str, Any]:
+    """What a reply states of its cost: dollars and tokens, not rounded; only what is there."""
     figures: dict[str, Any] = {}
-    if (cost := number_at(usage, "cost")) is not None:
+    if (cost := number_at(body, "usage.cost")) is not None:
         figures |= {"usd": float(cost), "source": "usage.cost"}
-    for name, key in (("tokens_in", "prompt_tokens"), ("tokens_out", "completion_tokens")):
-        if (count := count_at(usage, key)) is not None:
-            figures[name] = count
-    return figures
+    return figures | tokens(body, "usage.prompt_tokens", "usage.completion_tokens", CACHED)
 
 
-def completion(response: Response, vendor: VendorRules) -> Completion:
-    """The completion in an answer that was given with success.
+def tokens(body: dict[str, Any], given: str, made: str, cached: str) -> dict[str, int]:
+    """The tokens of a reply at their places in it, as Call.billed takes them; only what is there."""
+    places = (("tokens_in", given), ("tokens_out", made), ("tokens_cached", cached))
+    return {name: count for name, place in places if (count := count_at(body, place)) is not None}
 
-    Raises:
-        Unreadable: the reply is no object. VendorError: it holds an error without a status.
-    """
-    body = body_of(response.body)
-    if not isinstance(body, dict):
-        text = f"{vendor.name}: unreadable reply: no JSON object"
-        raise Unreadable(text, response.status, recordable(body, vendor.secrets))
-    if _error_of(body):
-        kept = recordable(body, vendor.secrets)
-        text = f"{vendor.name}: the reply holds an error: {reason(kept) or 'no reason given'}"
-        raise VendorError(text[:ERROR_LENGTH], response.status, kept)
+
+def completion(body: dict[str, Any]) -> Completion:
+    """The completion in a reply that holds no error."""
     choice = _choice(body)
     message = choice.get("message")
     message = message if isinstance(message, dict) else {}
     finish, refusal = choice.get("finish_reason"), message.get("refusal")
+    finish = finish if isinstance(finish, str) else None
     return Completion(
         body,
-        finish if isinstance(finish, str) else None,
-        _text_of(message.get("content")),
+        finish,
+        text_of(message.get("content")),
+        _ENDS.get(finish or "", ""),
         refusal if isinstance(refusal, str) and refusal else None,
+        bool(choice),
+        count_at(body, "usage.completion_tokens"),
+        count_at(body, "usage.completion_tokens_details.reasoning_tokens"),
     )
 
 
-def _text_of(content: Any) -> str | None:
-    """What the model wrote, as one text; servers give a text or a list of parts."""
+def text_of(content: Any, kinds: Collection[str] = ("text",)) -> str | None:
+    """What the model wrote, as one text; servers give a text or a list of parts, of which those of ``kinds`` count."""
     if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
+        parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") in kinds]
         content = "".join(part for part in parts if isinstance(part, str))
     return content if isinstance(content, str) and content.strip() else None
 
@@ -159,7 +172,7 @@ def read(found: Completion, vendor: VendorRules, limit: int | None) -> Read:
         raise VendorError(text[:ERROR_LENGTH], 200, recordable(found.body, vendor.secrets))
     if found.content is None:
         return Read(None, "the reply holds no choices", warmer=True)
-    if found.finish == "error":
+    if found.end == "failed":
         return Read(None, "the model's provider failed without a reason")
     answer = answer_of(found.content)
     if answer is not None:
@@ -171,17 +184,13 @@ def read(found: Completion, vendor: VendorRules, limit: int | None) -> Read:
 
 def _final(found: Completion, limit: int | None) -> str:
     """Why no other try is worth its money; empty if one is. The finish reason counts before any content."""
-    if found.finish == "length":
-        usage = found.body.get("usage")
-        usage = usage if isinstance(usage, dict) else {}
-        details = usage.get("completion_tokens_details")
-        reasoning = details.get("reasoning_tokens") if isinstance(details, dict) else None
-        used = f"{usage['completion_tokens']} tokens" if "completion_tokens" in usage else "an unknown number of tokens"
-        more = f", {reasoning} of them on reasoning" if reasoning else ""
+    if found.end == "limit":
+        used = "an unknown number of tokens" if found.tokens_out is None else f"{found.tokens_out} tokens"
+        more = f", {found.reasoning} of them on reasoning" if found.reasoning else ""
         return f"the answer was cut off at max_output_tokens={limit}, with {used} spent{more}; not asked for again"
-    if found.finish == "content_filter":
+    if found.end == "filter":
         return "the answer was withheld by a content filter"
-    if found.content is None and _choice(found.body):
+    if found.content is None and found.is_there:
         return f"the model refused: {found.refusal}" if found.refusal else "the model wrote nothing"
     return ""
 

@@ -100,8 +100,12 @@ class Call(Protocol):
         credits: float | None = None,
         tokens_in: int | None = None,
         tokens_out: int | None = None,
+        tokens_cached: int | None = None,
     ) -> None:
-        """Notes what the vendor states for the current attempt; a later figure replaces an earlier one of it."""
+        """Notes what the vendor states for the current attempt; a later figure replaces an earlier one of it.
+
+        ``tokens_in`` counts all that was read, and among it ``tokens_cached`` from a cache.
+        """
         ...
 
     async def send(

@@ -15,16 +15,34 @@ from urllib.parse import urlsplit
 from ..digests import text_digest
 from ..errors import RequestError, refused, suggestion
 from ..records import Lane
-from . import azure_cu, datalab, extend, llamaextract, mistral, models, openrouter, pdftext, reducto, replay, vendors
+from . import (
+    anthropic,
+    azure_cu,
+    datalab,
+    extend,
+    google,
+    llamaextract,
+    mistral,
+    models,
+    openai,
+    openrouter,
+    pdftext,
+    reducto,
+    replay,
+    vendors,
+)
 from .contract import PaidProvider, Provider, typed
 from .transport import key_of
 
 _VENDORS: tuple[PaidProvider, ...] = (
+    anthropic.Anthropic(),
     azure_cu.AzureCu(),
     datalab.Datalab(),
     extend.Extend(),
+    google.Google(),
     llamaextract.LlamaExtract(),
     mistral.Mistral(),
+    openai.OpenAi(),
     reducto.Reducto(),
 )
 PAID: dict[str, PaidProvider] = {provider.name: provider for provider in _VENDORS}

@@ -1,4 +1,4 @@
-"""The settings of the seven vendors: names, types, defaults and units. They make the names of runs, so a field that is
+"""The settings of the vendors: names, types, defaults and units. They make the names of runs, so a field that is
 added or whose default changes renames every run of its provider.
 """
 
@@ -16,6 +16,43 @@ CEILINGS = {
     "google/gemini-3.7-flash": 65_536,
 }
 OTHER_CEILING = 64_000
+
+
+_MODEL = "the model's id at its maker"
+_TOKENS = "the most that an answer may have, reasoning included"
+_ATTEMPTS = "completions tried for a usable answer"
+_EVIDENCE = "ask for the confidence, page and box of every value"
+
+
+@dataclass(frozen=True, slots=True)
+class Anthropic:
+    model: str = setting(
+        "claude-sonnet-5", help=_MODEL, choices=("claude-opus-4-8", "claude-sonnet-5", "claude-haiku-4-5")
+    )
+    # Longer answers than this take so long that servers between here and there drop the connection.
+    max_output_tokens: int = setting(32_000, help=_TOKENS, unit="tokens", minimum=1)
+    attempts: int = setting(2, help=_ATTEMPTS, minimum=1)
+    evidence: bool = setting(False, help=_EVIDENCE)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAi:
+    model: str = setting("gpt-5.6-luna", help=_MODEL, choices=("gpt-5.6-sol", "gpt-5.6-luna", "gpt-5.4-mini"))
+    max_output_tokens: int = setting(128_000, help=_TOKENS, unit="tokens", minimum=1)
+    attempts: int = setting(2, help=_ATTEMPTS, minimum=1)
+    evidence: bool = setting(False, help=_EVIDENCE)
+
+
+@dataclass(frozen=True, slots=True)
+class Google:
+    model: str = setting(
+        "gemini-3.5-flash",
+        help=_MODEL,
+        choices=("gemini-3.5-flash", "gemini-2.5-pro", "gemini-2.5-flash", "gemini-2.5-flash-lite"),
+    )
+    max_output_tokens: int = setting(65_536, help=_TOKENS, unit="tokens", minimum=1)
+    attempts: int = setting(2, help=_ATTEMPTS, minimum=1)
+    evidence: bool = setting(False, help=_EVIDENCE)
 
 
 @dataclass(frozen=True, slots=True)

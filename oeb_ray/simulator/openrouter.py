@@ -6,20 +6,17 @@ the extraction as the text of the only choice, tokens and dollars in ``usage``.
 
 from __future__ import annotations
 
-import base64
-import binascii
 from typing import Any
 
 from starlette.requests import Request
 from starlette.routing import Route
 
-from ..jsontext import read_json
 from .account import Job, Upload
+from .chats import document_in_url, parts_in, request_of, written
 from .vendor import IN_FLIGHT_TEXT, CallVendor, bearer
 
 _PLACES = ("/chat/completions", "/v1/chat/completions", "/api/v1/chat/completions")
-_TYPES = ("application/pdf", "image/png", "image/jpeg", "image/gif", "image/webp")
-_BYTES_PER_TOKEN = 4
+_DOCUMENTS = {"file": "file_data", "image_url": "url"}
 
 
 class OpenRouter(CallVendor):
@@ -49,15 +46,12 @@ class OpenRouter(CallVendor):
         return 422, self.problem(422, text)
 
     def result(self, job: Job, text: str, padding: str) -> Any:
-        if job.fault == "talk":
-            text = "I have read the document, but I cannot say it in JSON."
-        elif job.fault == "cut_short":
-            text = text[: len(text) // 2]
-        message: dict[str, Any] = {"role": "assistant", "content": text}
+        made = written(job, text)
+        message: dict[str, Any] = {"role": "assistant", "content": made.text}
         if padding:
             message["annotations"] = [{"type": "file", "file": {"content": [{"type": "text", "text": padding}]}}]
-        finish = "length" if job.fault == "cut_short" else "stop"
-        tokens = {"prompt_tokens": job.size // _BYTES_PER_TOKEN, "completion_tokens": len(text) // _BYTES_PER_TOKEN}
+        finish = "length" if made.cut else "stop"
+        tokens = {"prompt_tokens": made.tokens_in, "completion_tokens": made.tokens_out}
         usage = {**tokens, "total_tokens": sum(tokens.values()), "cost": job.price}
         return self._body(job.id, [{"index": 0, "finish_reason": finish, "message": message}]) | {"usage": usage}
 
@@ -67,34 +61,9 @@ class OpenRouter(CallVendor):
 
 def _document_of(body: bytes) -> bytes:
     """The document in a request's body. Raises ValueError that says what the request lacks."""
-    try:
-        request = read_json(body)
-    except ValueError:
-        raise ValueError("the body is no valid JSON") from None
-    if not isinstance(request, dict) or not isinstance(request.get("model"), str):
-        raise ValueError("model: required")
-    messages = request.get("messages")
-    for message in messages if isinstance(messages, list) else []:
-        content = message.get("content") if isinstance(message, dict) else None
-        for part in content if isinstance(content, list) else []:
-            if isinstance(part, dict) and (url := _url_of(part)) is not None:
-                return _bytes_of(url)
+    request = request_of(body, "model")
+    for part in parts_in(request.get("messages"), "content"):
+        inside = part.get(str(part.get("type")))
+        if (place := _DOCUMENTS.get(str(part.get("type")))) and isinstance(inside, dict):
+            return document_in_url(inside.get(place))
     raise ValueError("messages: no document in them")
-
-
-def _url_of(part: dict[str, Any]) -> Any:
-    place, name = {"file": ("file", "file_data"), "image_url": ("image_url", "url")}.get(
-        str(part.get("type")), ("", "")
-    )
-    inside = part.get(place)
-    return inside.get(name, "") if isinstance(inside, dict) else None
-
-
-def _bytes_of(url: Any) -> bytes:
-    head, comma, data = str(url).partition(";base64,")
-    if not comma or head.removeprefix("data:") not in _TYPES:
-        raise ValueError(f"the document is no data URL of {', '.join(_TYPES)}")
-    try:
-        return base64.b64decode(data.encode("ascii"), validate=True)
-    except (binascii.Error, UnicodeEncodeError):
-        raise ValueError("the document is no valid base64") from None

@@ -20,11 +20,14 @@ from ..jsontext import read_json
 
 # Vendor and the class in the module of that name (`-` is `_` there). A vendor is added here and as one module.
 VENDORS = {
+    "anthropic": "Anthropic",
     "azure-cu": "AzureCu",
     "datalab": "Datalab",
     "extend": "Extend",
+    "google": "Google",
     "llamaextract": "LlamaExtract",
     "mistral": "Mistral",
+    "openai": "OpenAi",
     "openrouter": "OpenRouter",
     "reducto": "Reducto",
 }
@@ -38,7 +41,8 @@ FAULTS = (
 )  # fmt: skip
 NO_JOB_FAULTS = (*FAULTS[:3], "error_inside")
 POLL_FAULTS = ("poll_503", "poll_drop")
-CHAT_DIALS = ("talk", "cut_short", "error_inside", "first_402")  # openrouter's alone
+_CHAT = ("anthropic", "google", "openai", "openrouter")
+CHAT_DIALS = {"talk": _CHAT, "cut_short": _CHAT, "error_inside": _CHAT[2:], "first_402": _CHAT[3:]}  # theirs alone
 MISSING = ("error", "empty")
 _RETRY_AFTER = re.compile(r"date:-?\d{1,9}|ms:-?\d{1,12}|(?!date:|ms:| )[ -~]{0,100}(?<! )")
 
@@ -63,9 +67,9 @@ class Dials:
     ``fail_504_job_made`` does; ``malformed`` cuts the JSON of the answer in half, ``empty`` extracts ``{}``, ``huge``
     adds ``huge_mb`` megabytes to the answer, ``never_ends`` keeps the job running.
 
-    Of chat models alone: shares ``talk``, prose without JSON, ``cut_short`` at the token limit, ``error_inside`` a 200
-    that holds an error 502 and costs nothing; ``first_402`` first submissions of each document that are refused for
-    what is in flight.
+    Of chat models alone: shares ``talk``, prose without JSON, ``cut_short`` at the token limit. Of openai and
+    openrouter: ``error_inside`` a 200 that holds an error and costs nothing. Of openrouter: ``first_402`` first
+    submissions of each document that are refused for what is in flight.
 
     Polls: ``poll_503`` and ``poll_drop`` shares of polls and of whatever else costs nothing, such as uploads;
     ``poll_404_first`` first polls of each job answered 404.
@@ -222,8 +226,8 @@ def _dial_problems(vendor: str, given: Any, base: Dials) -> list[str]:
     for name, value in given.items():
         if name in kinds and (wrong := _value_problem(name, value, kinds[name])):
             problems.append(f"{vendor}.{name}: {wrong}")
-        elif name in CHAT_DIALS and vendor != "openrouter" and value:
-            problems.append(f"{vendor}.{name}: a dial of openrouter alone")
+        elif vendor not in CHAT_DIALS.get(name, (vendor,)) and value:
+            problems.append(f"{vendor}.{name}: a dial of {', '.join(CHAT_DIALS[name])} alone")
     if not problems:
         for group in (ARRIVAL_FAULTS, FAULTS, POLL_FAULTS):
             shares = {name: share for name in group if (share := given.get(name, getattr(base, name)))}

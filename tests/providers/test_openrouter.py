@@ -47,7 +47,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OEB_OPENROUTER_ADDRESS", raising=False)
     monkeypatch.setattr("oeb_ray.providers.transport.WAITS", (0.1, 0.2, 0.3))
     monkeypatch.setattr("oeb_ray.providers.transport.BUSY_WAIT", 0.1)
-    monkeypatch.setattr("oeb_ray.providers.openrouter.pause_before_next", lambda tries: 0.05)
+    monkeypatch.setattr("oeb_ray.providers.chat.pause_before_next", lambda tries: 0.05)
 
 
 @pytest.fixture

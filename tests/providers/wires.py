@@ -38,10 +38,12 @@ SCHEMA: dict[str, Any] = {
     "required": ["id"],
 }
 GOLD: dict[str, Any] = {"id": "A-17", "total": 12.5, "rows": [{"id": 1, "note": "ok"}, {"id": 2, "note": "späť"}]}
+_FAST = {"poll_interval": 0, "attempts": 1}
 FAST: dict[str, dict[str, Any]] = {
-    name: {"poll_interval": 0} for name, one in PAID.items() if "poll_interval" in one.Settings.__dataclass_fields__
+    name: {key: value for key, value in _FAST.items() if key in one.Settings.__dataclass_fields__}
+    for name, one in PAID.items()
 }
-"""Settings that do not wait between polls."""
+"""Settings that do not wait between polls, and ask a model once."""
 JOB_VENDORS = sorted(name for name, one in PAID.items() if isinstance(one, JobVendor))
 
 

@@ -632,7 +632,7 @@ def test_faults_of_chat_models(talking: Start, client: httpx.Client) -> None:
 
 
 def test_dials_of_chat_models_are_no_dials_of_others() -> None:
-    with pytest.raises(RequestError, match=r"datalab\.talk: a dial of openrouter alone"):
+    with pytest.raises(RequestError, match=r"datalab\.talk: a dial of anthropic, google, openai, openrouter alone"):
         Profile.from_dict({"answers": "x", "vendors": {"datalab": {"talk": 0.5}}})
 
 
