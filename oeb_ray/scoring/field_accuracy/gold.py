@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ..geometry import Box
 from .kinds import KINDS
 
+ITEMS = "lineItems"
 CORNERS = ("x0", "y0", "x1", "y1")
 _FAR = 1e9  # pages are 1 wide
 
@@ -51,6 +52,19 @@ class Gold:
     def as_json(self) -> dict[str, Any]:
         """As golds are stored."""
         return {"fields": [field.as_json() for field in self.fields], "lineItemCount": self.line_items}
+
+    def values(self) -> dict[str, Any]:
+        """The bare values, in the shape of the data."""
+        items: list[dict[str, Any]] = [{} for _ in range(self.line_items)]
+        values: dict[str, Any] = {ITEMS: items}
+        for field in self.fields:
+            head, _, rest = field.path.partition(".")
+            number, _, name = rest.partition(".")
+            if head == ITEMS:
+                items[int(number)][name] = field.value
+            else:
+                values[head] = field.value
+        return values
 
 
 def read_gold(value: Any) -> Gold:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ..geometry import Box, iou
-from .gold import Gold, GoldField, box_of, read_gold
+from .gold import ITEMS, Gold, GoldField, box_of, read_gold
 from .kinds import number_text, values_match
 
 NAME, VERSION = "field_accuracy", "1"
 LEAF_KEYS = frozenset({"value", "confidence", "page", "bbox"})
-ITEMS = "lineItems"
 _INDEX = re.compile("0|[1-9][0-9]{0,8}")
 
 
@@ -63,7 +63,9 @@ def score(pred: Any, gold: Any) -> dict[str, Any]:
         ValueError: the gold is none.
     """
     truth = read_gold(gold)
-    return _as_json(field_results(pred, truth), extra_items(pred, truth))
+    return _as_json(
+        field_results(truth, (leaf_at(pred, field.path) for field in truth.fields)), extra_items(pred, truth)
+    )
 
 
 def score_failure(gold: Any) -> dict[str, Any]:
@@ -75,9 +77,9 @@ def _as_json(results: list[FieldResult], extra: int) -> dict[str, Any]:
     return {"fields": [result.as_json() for result in results], "extraLineItems": extra}
 
 
-def field_results(pred: Any, gold: Gold) -> list[FieldResult]:
-    """One result per field, in the gold's order."""
-    return [_result(leaf_at(pred, field.path), field) for field in gold.fields]
+def field_results(gold: Gold, leaves: Iterable[Leaf]) -> list[FieldResult]:
+    """One result per field, in the gold's order, which the leaves are in too."""
+    return [_result(leaf, field) for leaf, field in zip(leaves, gold.fields, strict=True)]
 
 
 def failed_results(gold: Gold) -> list[FieldResult]:
@@ -96,6 +98,19 @@ def extra_items(pred: Any, gold: Gold) -> int:
 
 def leaf_at(pred: Any, path: str) -> Leaf:
     """What an answer says at a dot path such as ``lineItems.0.amount``."""
+    node = _node_at(pred, path)
+    if not isinstance(node, dict) or not node.keys() >= LEAF_KEYS:
+        return Leaf()
+    return Leaf(_printed(node["value"]), _page(node["page"]), box_of(node["bbox"]))
+
+
+def bare_leaf_at(pred: Any, path: str, page: int | None, box: Box | None) -> Leaf:
+    """As `leaf_at`, also for an answer of bare values; the place of such a value is told beside it."""
+    node = _node_at(pred, path)
+    return leaf_at(pred, path) if isinstance(node, (dict, list)) else Leaf(_printed(node), page, box)
+
+
+def _node_at(pred: Any, path: str) -> Any:
     node = pred
     for step in path.split("."):
         if isinstance(node, dict):
@@ -103,10 +118,8 @@ def leaf_at(pred: Any, path: str) -> Leaf:
         elif isinstance(node, list) and _INDEX.fullmatch(step) and int(step) < len(node):
             node = node[int(step)]
         else:
-            return Leaf()
-    if not isinstance(node, dict) or not node.keys() >= LEAF_KEYS:
-        return Leaf()
-    return Leaf(_printed(node["value"]), _page(node["page"]), box_of(node["bbox"]))
+            return None
+    return node
 
 
 def _result(leaf: Leaf, field: GoldField) -> FieldResult:
