@@ -197,7 +197,7 @@ def summary_table(states: Sequence[RunState], scorer: str, width: int) -> Table:
             counts = [*map(str, (documents, scored, documents - scored, _pending(state))), f"{summary['coverage']:.4f}"]
         else:
             counts = [f"{scored}/{documents + _pending(state)}"]
-        figures = [f"{summary[key]:.4f}" if scored else "-" for key in means]
+        figures = ["-" if not scored or summary[key] is None else f"{summary[key]:.4f}" for key in means]
         table.add_row(plain(f"{state.name}{_told_apart(state)}"), *counts, *figures)
     return table
 

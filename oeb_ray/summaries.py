@@ -79,7 +79,7 @@ def usage_file(receipts: Iterable[Receipt], *, first: bool) -> bytes:
 def _rows(scorer: Scorer, scores: Any) -> Iterator[dict[str, Any]]:
     """Rows as scores.jsonl has them, sorted by suite and doc_id."""
     for row in scores.sort_by([("suite", "ascending"), ("doc_id", "ascending")]).to_pylist():
-        keys = (*HEAD, *(scorer.figures if row["status"] == "scored" else ("error",)))
+        keys = (*HEAD, *(scorer.figures if row["status"] == "scored" else ("error", *scorer.noted)))
         yield {key: row[key] for key in keys}
 
 

@@ -44,7 +44,8 @@ class Graded(NamedTuple):
 
 
 class Scorer(Protocol):
-    """``label``: name and version, as rows name it. ``scores``: schema of rows, ``figures`` its own columns in it.
+    """``label``: name and version, as rows name it. ``scores``: schema of rows, ``figures`` its own columns in it;
+    ``noted``: those of them that failed documents have as well.
 
     ``verdicts``: schema of the verdicts' table, and ``repeating`` its columns whose values repeat. ``means``: figures
     of a summary that people look at, best first. ``reads_annotations``, ``reads_record``: whether it looks at what the
@@ -55,6 +56,7 @@ class Scorer(Protocol):
     label: str
     scores: pa.Schema
     figures: tuple[str, ...]
+    noted: tuple[str, ...]
     verdicts: pa.Schema
     repeating: tuple[str, ...]
     means: tuple[str, ...]

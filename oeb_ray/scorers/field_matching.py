@@ -47,6 +47,7 @@ class FieldMatching:
     label = f"{NAME} {VERSION}"
     scores = SCORES
     figures = SCORE_KEYS
+    noted: tuple[str, ...] = ()
     verdicts = VERDICTS
     repeating: tuple[str, ...] = ("doc_id", "suite", "field", "verdict")
     means: tuple[str, ...] = MEANS
