@@ -167,9 +167,7 @@ def read(found: Completion, vendor: VendorRules, limit: int | None) -> Read:
     Raises:
         VendorError: another try would end the same way: cut off at the limit, withheld, refused, or empty.
     """
-    if problem := _final(found, limit):
-        text = f"{vendor.name}: {problem}"
-        raise VendorError(text[:ERROR_LENGTH], 200, recordable(found.body, vendor.secrets))
+    refuse_final(found, vendor, limit)
     if found.content is None:
         return Read(None, "the reply holds no choices", warmer=True)
     if found.end == "failed":
@@ -180,6 +178,13 @@ def read(found: Completion, vendor: VendorRules, limit: int | None) -> Read:
     if _is_json(found.content):
         return Read(None, "its JSON is no object with content")
     return Read(None, "its text is no JSON object", warmer=True)
+
+
+def refuse_final(found: Completion, vendor: VendorRules, limit: int | None) -> None:
+    """Raises VendorError for a completion after which another try would end the same way."""
+    if problem := _final(found, limit):
+        text = f"{vendor.name}: {problem}"
+        raise VendorError(text[:ERROR_LENGTH], 200, recordable(found.body, vendor.secrets))
 
 
 def _final(found: Completion, limit: int | None) -> str:

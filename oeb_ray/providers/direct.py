@@ -6,11 +6,14 @@ no use. With ``evidence`` every value is asked for with its confidence, page and
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from abc import abstractmethod
 from typing import Any
 
-from .accepts import sent_name
+from ..media import PDF
+from . import evidence
+from .accepts import count_pages, sent_name
 from .chat import ChatVendor, Question
 from .chat_replies import Completion, Read
 from .contract import Call, Document, Extraction, Response, VendorOptions
@@ -46,4 +49,10 @@ class DirectVendor(ChatVendor):
         """Asks for completions until one holds an object. Raises what `ChatVendor.talk` does."""
         line = self.line(call, settings, options)
         await self.check(document)
-        return await self.talk(line, Question(document, sent_name(document, options.send_name), schema), settings)
+        name = sent_name(document, options.send_name)
+        if not settings.evidence:
+            return await self.talk(line, Question(document, name, schema), settings)
+        form = evidence.form_of(schema)
+        pages = await asyncio.to_thread(count_pages, document.data) if document.media_type == PDF else 1
+        question = Question(document, name, evidence.wanted(form), evidence.INSTRUCTIONS, evidence.REQUEST)
+        return await self.talk(line, question, settings, evidence.EvidenceReader(form, pages))

@@ -11,9 +11,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.routing import Route
 
-from .account import Job, Upload
-from .chats import document_in, parts_in, request_of, written
-from .vendor import CallVendor
+from .account import Job
+from .chats import ChatModel, document_in, parts_in, request_of
 
 _TYPES = {
     400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error", 413: "request_too_large",
@@ -21,7 +20,7 @@ _TYPES = {
 }  # fmt: skip
 
 
-class Anthropic(CallVendor):
+class Anthropic(ChatModel):
     name = "anthropic"
     key_status = (401, "invalid x-api-key")
     credit_status = (400, "Your credit balance is too low to access the API")
@@ -32,8 +31,8 @@ class Anthropic(CallVendor):
     def key(self, request: Request) -> str:
         return request.headers.get("x-api-key", "")
 
-    async def read(self, request: Request) -> Upload:
-        return await self.upload_in(request, _document_of, 400)
+    def document_of(self, body: bytes) -> bytes:
+        return _document_of(body)
 
     def problem(self, status: int, text: str) -> Any:
         return {"type": "error", "error": {"type": _TYPES.get(status, "api_error"), "message": text}, "request_id": "-"}
@@ -42,7 +41,7 @@ class Anthropic(CallVendor):
         return 400, self.problem(400, text)
 
     def result(self, job: Job, text: str, padding: str) -> Any:
-        made = written(job, text)
+        made = self.written(job, text)
         thought = [{"type": "thinking", "thinking": padding, "signature": "-"}] if padding else []
         usage = {"input_tokens": made.tokens_in, "output_tokens": made.tokens_out}
         return {

@@ -12,9 +12,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.routing import Route
 
-from .account import Job, Upload
-from .chats import document_in, parts_in, request_of, written
-from .vendor import CallVendor
+from .account import Job
+from .chats import ChatModel, document_in, parts_in, request_of
 
 _WRONG_KEY = "API key not valid. Please pass a valid API key."
 _TYPE = "type.googleapis.com/google.rpc"
@@ -24,7 +23,7 @@ _STATUS = {
 }  # fmt: skip
 
 
-class Google(CallVendor):
+class Google(ChatModel):
     name = "google"
     key_status = (400, _WRONG_KEY)
     credit_status = (429, "Your prepayment credits are depleted.")
@@ -35,8 +34,8 @@ class Google(CallVendor):
     def key(self, request: Request) -> str:
         return request.headers.get("x-goog-api-key", "")
 
-    async def read(self, request: Request) -> Upload:
-        return await self.upload_in(request, _document_of, 400)
+    def document_of(self, body: bytes) -> bytes:
+        return _document_of(body)
 
     def problem(self, status: int, text: str) -> Any:
         error: dict[str, Any] = {"code": status, "message": text, "status": _STATUS.get(status, "UNKNOWN")}
@@ -51,7 +50,7 @@ class Google(CallVendor):
         return 400, self.problem(400, text)
 
     def result(self, job: Job, text: str, padding: str) -> Any:
-        made = written(job, text)
+        made = self.written(job, text)
         thought = [{"text": padding, "thought": True}] if padding else []
         content = {"role": "model", "parts": [*thought, {"text": made.text}]}
         usage = {

@@ -11,15 +11,15 @@ from typing import Any
 from starlette.requests import Request
 from starlette.routing import Route
 
-from .account import Job, Upload
-from .chats import document_in_url, parts_in, request_of, written
-from .vendor import CallVendor, bearer
+from .account import Job
+from .chats import ChatModel, document_in_url, parts_in, request_of
+from .vendor import bearer
 
 _NO_CREDIT = "You exceeded your current quota, please check your plan and billing details."
 _PLACES = {"input_file": "file_data", "input_image": "image_url"}
 
 
-class OpenAi(CallVendor):
+class OpenAi(ChatModel):
     name = "openai"
     key_status = (401, "Incorrect API key provided")
     credit_status = (429, _NO_CREDIT)
@@ -30,8 +30,8 @@ class OpenAi(CallVendor):
     def key(self, request: Request) -> str:
         return bearer(request)
 
-    async def read(self, request: Request) -> Upload:
-        return await self.upload_in(request, _document_of, 400)
+    def document_of(self, body: bytes) -> bytes:
+        return _document_of(body)
 
     def problem(self, status: int, text: str) -> Any:
         if status == 200:
@@ -45,7 +45,7 @@ class OpenAi(CallVendor):
         return 400, self.problem(400, text)
 
     def result(self, job: Job, text: str, padding: str) -> Any:
-        made = written(job, text)
+        made = self.written(job, text)
         message = {
             "type": "message",
             "id": f"msg_{job.id}",

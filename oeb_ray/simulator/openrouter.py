@@ -11,15 +11,15 @@ from typing import Any
 from starlette.requests import Request
 from starlette.routing import Route
 
-from .account import Job, Upload
-from .chats import document_in_url, parts_in, request_of, written
-from .vendor import IN_FLIGHT_TEXT, CallVendor, bearer
+from .account import Job
+from .chats import ChatModel, document_in_url, parts_in, request_of
+from .vendor import IN_FLIGHT_TEXT, bearer
 
 _PLACES = ("/chat/completions", "/v1/chat/completions", "/api/v1/chat/completions")
 _DOCUMENTS = {"file": "file_data", "image_url": "url"}
 
 
-class OpenRouter(CallVendor):
+class OpenRouter(ChatModel):
     name = "openrouter"
     key_status = (401, "No auth credentials found")
     credit_status = (402, "This request requires more credits, or fewer max_tokens")
@@ -30,8 +30,8 @@ class OpenRouter(CallVendor):
     def key(self, request: Request) -> str:
         return bearer(request)
 
-    async def read(self, request: Request) -> Upload:
-        return await self.upload_in(request, _document_of, 400)
+    def document_of(self, body: bytes) -> bytes:
+        return _document_of(body)
 
     def problem(self, status: int, text: str) -> Any:
         if status == 200:
@@ -46,7 +46,7 @@ class OpenRouter(CallVendor):
         return 422, self.problem(422, text)
 
     def result(self, job: Job, text: str, padding: str) -> Any:
-        made = written(job, text)
+        made = self.written(job, text)
         message: dict[str, Any] = {"role": "assistant", "content": made.text}
         if padding:
             message["annotations"] = [{"type": "file", "file": {"content": [{"type": "text", "text": padding}]}}]
