@@ -144,6 +144,8 @@ class Remote:
 
         if self.protocol != "memory":
             options["use_listings_cache"] = False
+        if self.protocol == "hf" and (endpoint := os.environ.get("HF_ENDPOINT", "").strip().rstrip("/")):
+            options["endpoint"] = endpoint
         return fsspec.filesystem(self.protocol, **options)
 
     def _do(self, work: Callable[[Any], T]) -> T:

@@ -16,7 +16,7 @@ from oeb_ray.config import composed, read_job
 from oeb_ray.corpus import hub
 from oeb_ray.errors import MissingCredential, RequestError
 from oeb_ray.simulator import Profile, Simulator
-from tests.helpers import Silent, SmallCorpus, make_corpus, manifest_rows, write_manifest
+from tests.helpers import Silent, SmallCorpus, make_corpus, manifest_rows, overrides, write_manifest
 
 REPO = "someone/their-corpus"
 
@@ -78,6 +78,46 @@ def test_a_dry_run_fetches_the_manifest_alone(corpus, server, tmp_path, capsys) 
     said = capsys.readouterr().out
     assert "predict: recorded, reused: 6" in said and "doc 00000 [x]: its document has changed" in said
     assert server.stats()["hub"]["file"] == fetched + 1
+
+
+def at_its_address(corpus: SmallCorpus, out: Path, address: str, *more: str) -> dict[str, Any]:
+    """The summary of a job whose manifest, documents and golds are read where they lie on the hub."""
+    words = overrides(corpus, out, f"corpus.manifest='{address}'", *more, systems=("good",))
+    made = read_job(composed(words))
+    plan = run.plan_job(made)
+    notes.extend(plan.warnings)
+    (summary,) = run.execute(plan, run.start_cluster(made), Silent()).summaries.values()
+    return summary
+
+
+def test_a_corpus_is_read_where_it_lies_on_the_hub(corpus, server, tmp_path, monkeypatch) -> None:
+    """Nothing is fetched to this machine; the commit of the plan is that of every read, and is noted."""
+    address = f"hf://datasets/{REPO}/manifest.parquet"
+    summary = at_its_address(corpus, tmp_path / "out", address)
+    assert (summary["documents"], summary["accuracy"]) == (6, 1.0)
+    about = json.loads((tmp_path / "out" / "corpus.json").read_text())
+    assert about["corpus"] == about["manifest"] == address and len(about["commit"]) == 40
+    assert not (tmp_path / "cache").exists()
+    files = server.stats()["hub"]["file"]
+    assert at_its_address(corpus, tmp_path / "out", address) == summary
+    assert server.stats()["hub"]["file"] <= files + 2, "only the manifest is read again"
+    for revision in ("main", about["commit"]):
+        pinned = f"hf://datasets/{REPO}@{revision}/manifest.parquet"
+        assert at_its_address(corpus, tmp_path / revision, pinned)["accuracy"] == 1.0
+
+
+def test_what_is_wrong_with_an_address_on_the_hub_is_said(corpus, server, tmp_path) -> None:
+    for address, said in (
+        ("hf://datasets/someone/none/manifest.parquet", "no dataset someone/none at"),
+        (f"hf://datasets/{REPO}@v2/manifest.parquet", "no revision 'v2'"),
+        (f"hf://datasets/{REPO}@/manifest.parquet", "write org/name or org/name@revision"),
+        (f"hf://datasets/{REPO}/none.parquet", "no manifest file at"),
+    ):
+        with pytest.raises(RequestError, match=said):
+            at_its_address(corpus, tmp_path / "out", address)
+    with pytest.raises(RequestError, match="are read, not written"):
+        read_job(composed(["corpus=sample", f"storage.root='hf://datasets/{REPO}/runs'"]))
+    assert not (tmp_path / "out").exists()
 
 
 def test_data_root_is_where_it_lands(corpus, server, tmp_path) -> None:

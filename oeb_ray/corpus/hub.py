@@ -15,11 +15,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from .. import storage
 from ..errors import MissingCredential, RequestError
 
 MANIFEST = "manifest.parquet"
+HUB = "hf://datasets/"
+_ON_THE_HUB = re.compile(r"hf://datasets/(?P<repo>[^/]+/[^/]+)(?P<path>(?:/.*)?)", re.DOTALL)
 _REPO = re.compile(r"[\w.-]+/[\w.-]+")
 
 
@@ -69,6 +72,32 @@ def survey(repo: str, data_root: str | None, folder: str) -> Fetched:
         RequestError, MissingCredential: as `fetch`.
     """
     return _asked(repo, data_root, lambda: _surveyed(repo, data_root, folder))
+
+
+def pinned(address: str) -> tuple[str, str | None]:
+    """An address on the hub, ``hf://datasets/<org>/<name>[@revision]/<path>``, at the commit that it means now.
+
+    So all nodes read the same files while the dataset moves on, and what they know of them stays right. The commit is
+    None, and the address as it was, for every other address.
+
+    Raises:
+        RequestError, MissingCredential: as `fetch`.
+    """
+    found = _ON_THE_HUB.fullmatch(address)
+    if found is None:
+        return address, None
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError
+
+    repo, path = found["repo"], found["path"]
+    name, _, revision = repo.partition("@")
+    if wrong := check_repo(repo):
+        raise RequestError(f"{address}: {wrong}")
+    try:
+        commit = HfApi(endpoint=_endpoint()).dataset_info(name, revision=unquote(revision) or None).sha
+    except (HfHubHTTPError, OSError, ValueError) as error:
+        raise _explained(repo, error) from error
+    return f"{HUB}{name}@{commit}{path}", commit
 
 
 def _asked(repo: str, data_root: str | None, ask: Callable[[], Fetched]) -> Fetched:

@@ -19,6 +19,7 @@ from ..digests import text_digest
 from ..errors import RequestError, refused
 from ..records import ABSENT, Doc, FileStamp
 from .columns import faulty, path_fault, read_file, resolved, schema_fault, schema_text, schemas_of, texts
+from .hub import pinned
 
 COLUMNS = ("doc_id", "suite", "doc_path", "gt_path", "schema")
 ANNOTATIONS = "annotations_path"  # a column that a manifest may have
@@ -92,18 +93,20 @@ def load(
         RequestError: no such file, no Parquet, missing columns, faulty rows or files, or nothing selected.
     """
     address = storage.absolute(address)
+    source, at = pinned(address)
     try:
-        table = read_file(address, "manifest", COLUMNS, optional=[ANNOTATIONS])
+        table = read_file(source, "manifest", COLUMNS, optional=[ANNOTATIONS])
     except FileNotFoundError:
         raise RequestError(f"no manifest file at {address}; give one with --manifest or corpus.manifest=") from None
     root = storage.absolute(data_root) if data_root else storage.parent(address)
     faults = _row_faults(table, root)
     if faults:
         raise faulty("manifest", address, faults)
-    paths = {name: [resolved(path, root) for path in texts(table, name)] for name in ("doc_path", "gt_path")}
+    place = pinned(root)[0] if data_root else storage.parent(source)
+    paths = {name: [resolved(path, place) for path in texts(table, name)] for name in ("doc_path", "gt_path")}
     annotations: list[str | None] = [None] * len(table)
     if ANNOTATIONS in table.column_names:
-        annotations = [path and resolved(path, root) for path in table.column(ANNOTATIONS).to_pylist()]
+        annotations = [path and resolved(path, place) for path in table.column(ANNOTATIONS).to_pylist()]
     wanted = {*paths["doc_path"], *paths["gt_path"], *filter(None, annotations)}
     stamps = storage.stat_many(wanted) | {path: FileStamp(absent[path], ABSENT) for path in wanted & absent.keys()}
     ids, of_suite = texts(table, "doc_id"), texts(table, "suite")
@@ -130,7 +133,7 @@ def load(
         _select(ids, of_suite, suites, limit, only),
         address,
         root,
-        commit,
+        commit or at,
         annotations,
     )
 

@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from starlette.requests import Request
@@ -47,6 +47,7 @@ class Hub:
             Route(dataset, self._info),
             Route(f"{dataset}/revision/{{revision}}", self._info),
             Route(f"{dataset}/tree/{{revision}}", self._tree),
+            Route(f"{dataset}/tree/{{revision}}/{{path:path}}", self._tree),
             Route("/datasets/{org}/{name}/resolve/{revision}/{path:path}", self._file),
         ]
 
@@ -76,7 +77,10 @@ class Hub:
             siblings = [{"rfilename": path} for path in sorted(files)]
             return JSONResponse({"id": name, "sha": commit, "private": False, "tags": [], "siblings": siblings})
         if kind == "tree":
-            return JSONResponse([_entry(folder, path, digest) for path, digest in sorted(files.items())])
+            entries = _entries(folder, files, _prefix(request))
+            deep = request.query_params.get("recursive", "").lower() == "true"
+            shown = [entry for entry in entries if deep or "/" not in entry["path"][len(_prefix(request)) :]]
+            return JSONResponse(shown) if shown else _refusal(404, "EntryNotFound", "Entry not found")
         path = request.path_params["path"]
         if path not in files:
             return _refusal(404, "EntryNotFound", "Entry not found")
@@ -100,8 +104,19 @@ class Hub:
         return self._digests[key]
 
 
-def _entry(folder: Path, path: str, digest: str) -> dict[str, Any]:
-    return {"type": "file", "oid": digest, "size": (folder / path).stat().st_size, "path": path}
+def _prefix(request: Request) -> str:
+    path = str(request.path_params.get("path", "")).strip("/")
+    return f"{path}/" if path else ""
+
+
+def _entries(folder: Path, files: Mapping[str, str], start: str) -> list[dict[str, Any]]:
+    """All files and folders whose path begins with ``start``, as the hub lists them."""
+    inside = [path for path in sorted(files) if path.startswith(start)]
+    parents = {str(parent) for path in inside for parent in PurePosixPath(path).parents}
+    folders = sorted(parent for parent in parents if parent.startswith(start) and parent != ".")
+    return [{"type": "directory", "oid": "", "size": 0, "path": path} for path in folders] + [
+        {"type": "file", "oid": files[path], "size": (folder / path).stat().st_size, "path": path} for path in inside
+    ]
 
 
 def _refusal(status: int, code: str, message: str) -> Response:
