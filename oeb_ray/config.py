@@ -209,6 +209,8 @@ def read_job(config: DictConfig, values: Mapping[str | tuple[str, ...], Any] | N
         problems.append(f"retry_failed={job.retry_failed!r}: must be one of {', '.join(map(repr, RETRY))}")
     if job.out == "" or str(job.out).rstrip("/").endswith(":"):
         problems.append(f"storage.root={job.out!r}: give a folder, or a URL with its bucket")
+    elif isinstance(job.out, str) and protocol_of(job.out) == "hf":
+        problems.append(f"storage.root={job.out}: datasets of the hub are read, not written; give a folder or a bucket")
     elif job.cluster.get("kind") != "inline" and isinstance(job.out, str) and protocol_of(job.out) == "memory":
         problems.append(
             f"storage.root={job.out}: memory is seen by one process only; use cluster=inline or another place"
