@@ -21,11 +21,12 @@ from .providers.models import GROUP
 from .providers.registry import paid
 from .records import Run
 from .request import PerProvider, job_of
+from .scorers import SCORERS, find
 from .signals import noted_interrupts
 
 __all__ = ["BenchmarkRun", "ProviderRun", "Run", "Summaries"]
 
-SHOWN = ("documents", "scored", "coverage", "accuracy", "precision", "recall")
+COUNTS = ("documents", "scored", "coverage")
 
 
 @dataclass(frozen=True)
@@ -41,16 +42,19 @@ class Summaries(dict[str, dict[str, Any]]):
     """The summary of each run by its name, as summary.json has it; a notebook shows them as a table."""
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in ("run", *SHOWN))
+        known = dict.fromkeys(mean for name in SCORERS for mean in find(name).means)
+        means = [mean for mean in known if any(mean in one for one in self.values())]
+        shown = (*COUNTS, *means)
+        head = "".join(f"<th>{name}</th>" for name in ("run", *shown))
         rows = "".join(
-            f"<tr><td>{html.escape(name)}</td>" + "".join(f"<td>{_figure(one[key])}</td>" for key in SHOWN) + "</tr>"
+            f"<tr><td>{html.escape(name)}</td>{''.join(f'<td>{_figure(one.get(key))}</td>' for key in shown)}</tr>"
             for name, one in self.items()
         )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
-def _figure(value: float) -> str:
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+def _figure(value: float | None) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else "" if value is None else str(value)
 
 
 class BenchmarkRun:

@@ -10,6 +10,7 @@ import io
 import math
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, TextIO
 
 from rich.box import ROUNDED, SIMPLE_HEAD
@@ -58,6 +59,7 @@ class Screen:
         self.started = time.monotonic()
         self._live: Live | None = None
         self._said = time.monotonic()
+        self._broken = False
 
     def elapsed(self) -> float:
         """Seconds since the screen was made."""
@@ -76,9 +78,22 @@ class Screen:
 
     def note(self, text: str) -> None:
         """A line for people that does not belong to the table."""
-        self.console.print(plain(text))
+        with suppress(OSError):  # nobody reads any more
+            self.console.print(plain(text))
 
     def update(self, states: Sequence[RunState], force: bool = False) -> None:
+        """Shows how far the runs are. Whatever goes wrong with that, the job that pays goes on."""
+        if self._broken:
+            return
+        try:
+            self._show(states, force)
+        except Exception as error:
+            self._broken = True
+            with suppress(Exception):
+                self.__exit__()
+            self.note(f"progress cannot be shown any more ({type(error).__name__}: {error}); the job goes on")
+
+    def _show(self, states: Sequence[RunState], force: bool) -> None:
         now = time.monotonic()
         if self._live is not None:
             self._live.update(_live_table(states))
@@ -153,7 +168,7 @@ def plan_table(plan: Plan) -> Table:
         table.add_column(heading, justify="right" if heading in ("at once", "predict", "grade") else "left")
     last = None
     for made in plan.runs:
-        settings = Text("\n").join(plain(f"{key}={_said(value)}") for key, value in made.run.settings.items())
+        settings = Text("\n").join(plain(f"{key}={_said(value)}") for key, value in sorted(made.run.settings.items()))
         asked = set(made.predict)
         graded = {row for part in plan.to_score(made) for row in plan.recorded(made, part.home)}
         graded |= asked if plan.selection.scorers else set()

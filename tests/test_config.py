@@ -113,6 +113,30 @@ def test_what_is_no_such_number_is_refused_with_key_value_and_type(value: str) -
         settings_of(f"providers.datalab.options=[{{poll_interval: {value}}}]")
 
 
+@pytest.mark.parametrize("number", [5, 5.0])
+def test_the_same_number_in_json_in_python_and_in_a_file_names_the_same_run(number: float, tmp_path: Path) -> None:
+    """BR-70"""
+    for options in ({"poll_interval": number}, [{"poll_interval": number}]):
+        job = job_of(["datalab"], json.loads(json.dumps({"datalab": options})))
+        assert names_of(job.providers) == ["datalab-f46415c9"]
+    (tmp_path / "experiment").mkdir()
+    for written in (f"{number}", "5e0", "5."):
+        text = "# @package _global_\ndefaults: [override /provider: [datalab]]\n"
+        text += f"providers: {{datalab: {{poll_interval: {written}}}}}\n"
+        (tmp_path / "experiment" / "mine.yaml").write_text(text)
+        assert names_of(read_job(composed(["experiment=mine"], str(tmp_path))).providers) == ["datalab-f46415c9"]
+
+
+def test_wrong_numbers_of_all_kinds_come_in_one_message() -> None:
+    """BR-70: each with its key, its value and the type wanted."""
+    wrong = ["5", "5.0", True, float("inf"), float("nan"), -1, [5]]
+    with pytest.raises(RequestError) as error:
+        names_of(job_of(["datalab"], {"datalab": [{"poll_interval": value} for value in wrong]}).providers)
+    lines = [line for line in str(error.value).splitlines() if "providers.datalab.poll_interval=" in line]
+    assert len(lines) == len(wrong)
+    assert all(repr(value) in line for value, line in zip(wrong, lines, strict=True))
+
+
 def test_all_bad_options_come_in_one_message() -> None:
     entry = {"options": [{"poll_interval": "5"}, {"poll_interval": True}, {"Mode": "balanced"}, {"mode": True}, 7]}
     with pytest.raises(RequestError) as error:

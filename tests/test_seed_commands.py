@@ -25,7 +25,7 @@ import pytest
 
 import oeb_ray
 from oeb_ray import MissingCredential
-from oeb_ray.benchmark import BenchmarkRun
+from oeb_ray.benchmark import BenchmarkRun, Summaries
 from oeb_ray.config import sample_manifest
 from oeb_ray.simulator import Profile, Simulator
 from tests.helpers import SCHEMA, SmallCorpus, called, make_pdf_corpus, manifest_rows, typed, write_manifest
@@ -361,15 +361,29 @@ def test_confirm_sees_the_plan_and_may_decline(place: Path, simulator: Simulator
     assert submissions(simulator) == 0 and not Path("runs").exists()
 
 
-def test_a_notebook_runs_a_benchmark_and_shows_a_table(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    async def cell() -> Any:
-        return BenchmarkRun(["pdftext"], manifest=sample_manifest(), limit=3, overrides=INLINE).execute()
+def test_a_notebook_runs_a_benchmark_and_shows_a_table(
+    place: Path, simulator: Simulator, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Where a loop runs in the thread that a cell runs in, with a vendor and without."""
 
-    summary = asyncio.run(cell())
-    assert "<td>pdftext-44136fa3</td><td>3</td>" in summary._repr_html_()
-    assert isinstance(summary, dict) and summary["pdftext-44136fa3"]["documents"] == 3
+    async def cell() -> tuple[Any, Any, Any]:
+        made = BenchmarkRun(["pdftext", "datalab"], manifest="my/corpus/manifest.parquet", limit=3, overrides=INLINE)
+        return made.execute(), oeb_ray.read_scores("runs"), oeb_ray.read_verdicts("runs", verdict="unfound")
+
+    summary, scores, verdicts = asyncio.run(cell())
+    table = summary._repr_html_()
+    assert "<td>datalab-f46415c9</td><td>3</td><td>3</td><td>1.0000</td><td>1.0000</td>" in table
+    assert "<th>accuracy</th><th>precision</th><th>recall</th>" in table
+    assert isinstance(summary, dict) and summary["datalab-f46415c9"]["accuracy"] == 1.0
+    assert (scores.num_rows, submissions(simulator)) == (6, 3) and verdicts.num_rows == 0
     shown = capfd.readouterr()
     assert "\x1b" not in shown.out + shown.err and "\r" not in shown.out + shown.err
+
+
+def test_a_table_in_a_notebook_shows_names_as_they_are() -> None:
+    """BR-24: nothing in it is markup."""
+    table = Summaries({"<img src=x onerror=alert(1)>": {"documents": 1, "scored": 0, "coverage": 0.0}})._repr_html_()
+    assert "<img" not in table and "&lt;img src=x" in table and "<th>accuracy" not in table
 
 
 def test_a_stopped_account_raises_once_all_else_is_done(place: Path, simulator: Simulator) -> None:

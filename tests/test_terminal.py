@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import shlex
 import shutil
@@ -16,9 +17,10 @@ import pytest
 from rich.console import Console
 
 from oeb_ray import progress, run
+from oeb_ray.cli.main import main
 from oeb_ray.cluster.inline import InlineCluster
 from oeb_ray.config import composed, read_job
-from tests.helpers import Silent, SmallCorpus, overrides
+from tests.helpers import Silent, SmallCorpus, corpus_of, manifest_rows, overrides, write_manifest
 
 BIN = Path(sys.executable).parent
 SECONDS = 100.0  # until something must be seen
@@ -110,3 +112,50 @@ def test_no_figure_is_cut_on_a_narrow_terminal(small: SmallCorpus, tmp_path: Pat
     shown = stream.getvalue()
     assert "1.0000" in shown and "…" not in shown
     assert max(map(len, shown.splitlines())) <= columns
+
+
+class Tty(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+BRACKETS = [
+    "[slug] invoice", "[/red] closing", "[bold]x[/bold]", "[link=http://127.0.0.9]y[&link]", "\\[kept]", "[[double]]",
+    "\x1b[31mred\x1b[0m \x1b]0;title\x07", "bell\x07back\bspace", "wide 漢字 and \u200bzero",
+]  # fmt: skip
+
+
+def test_texts_in_brackets_are_no_markup_in_plan_table_or_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """BR-77: as doc ids, suites, systems and errors, on a terminal."""
+    ids = [text.replace("/", "&") for text in BRACKETS]
+    answers = {doc_id: json.dumps({"__error__": text}) for doc_id, text in zip(ids, BRACKETS, strict=True)}
+    corpus = corpus_of(tmp_path, {doc_id: {"a": 1} for doc_id in ids}, {"[red]good": answers})
+    write_manifest(corpus.manifest, [row | {"suite": row["doc_id"]} for row in manifest_rows(corpus)])
+    words = overrides(corpus, tmp_path / "out", "providers.replay.options=[{system: '[red]good'}]")
+    stream = Tty()
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert main(["benchmark", *words, "--dry-run"]) == 0
+    assert main(["benchmark", *words]) == 1, "all have failed"
+    told = capsys.readouterr().out + stream.getvalue()
+    assert main(["show", str(tmp_path / "out"), "--suites"]) == 0
+    told += capsys.readouterr().out
+    assert "[red]good" in told and "wide 漢字 and \\u200bzero" in told and "[slug] invoice" in told
+    assert "\x1b]0;" not in told and "\x07" not in told and "\b" not in told and "\x1b[31m" not in told
+
+
+def test_a_job_goes_on_when_its_progress_cannot_be_shown(
+    small: SmallCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """BR-77"""
+
+    def broken(*_: object) -> None:
+        raise ValueError("no table")
+
+    monkeypatch.setattr(progress, "_live_table", broken)
+    stream = Tty()
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert main(["benchmark", *overrides(small, tmp_path / "out", "limit=4"), "-y"]) == 0
+    assert stream.getvalue().count("progress cannot be shown any more (ValueError: no table); the job goes on") == 1
+    assert len(list((tmp_path / "out").rglob("records/*.json"))) == 8

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import OebError, RequestError
-from ..jsontext import printable, read_json, visible
+from ..jsontext import read_json, visible
 
 
 def declare(commands: Any, name: str, help: str, example: str) -> argparse.ArgumentParser:
@@ -109,7 +109,7 @@ def ended(command: Callable[[], int]) -> int:
         sys.stdout.flush()
         return code
     except OebError as error:
-        print(f"oeb: {printable(str(error))}", file=sys.stderr)
+        print("oeb:", "\n".join(map(visible, str(error).split("\n"))), file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more can be said

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..jsontext import printable
+from ..jsontext import visible
 from .base import declare
 
 
@@ -32,7 +32,7 @@ def _corpus_check(given: argparse.Namespace) -> int:
     corpus = load(given.manifest or sample_manifest(), data_root=given.data_root)
     notes, unusable = check_golds(corpus)
     for note in notes:
-        print(printable(note))
+        print(visible(note))
     suites = ", ".join(f"{suite} {count}" for suite, count in sorted(Counter(corpus.suites).items()))
     print(f"{len(corpus)} documents: {suites}")
     if unusable:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..clock import REST, phase, ticking
 from ..errors import Stopped
-from ..jsontext import printable
+from ..jsontext import visible
 from .base import note, print_columns
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ def _show_plan(plan: Plan, screen: Screen) -> None:
     for made in plan.runs:
         for doc_id, why in made.stale if not plan.selection.stale else ():
             screen.note(f"stale: {made.run.name}: {doc_id}: {why}; predict_stale=true asks again")
+    screen.note("benchmark")
     for name, value in progress.plan_lines(plan):
         screen.note(f"{name:<11} {value}")
     screen.console.print(progress.plan_table(plan))
@@ -141,7 +142,7 @@ def _print_outcome(outcome: Outcome, out: str | None, seconds: float) -> None:
         console.print(progress.summary_table(outcome.states, name, console.width))
     for state in outcome.states:
         if state.errors:
-            print(printable(progress.errors_line(state)))
+            print(visible(progress.errors_line(state)))
     if again := progress.retry_line(outcome.states):
         print(again)
     print(progress.last_line(outcome.states, seconds))

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ..errors import RequestError
-from ..jsontext import line, printable
+from ..jsontext import line, visible
 from .base import declare, print_columns
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ def _shown(value: float | None) -> str:
 
 def _print_again(attempts: list[Entry]) -> None:
     first = attempts[0]
-    print(printable(f"  {first.run}  {first.attempt.doc_id}"))
+    print(visible(f"  {first.run}  {first.attempt.doc_id}"))
     for _, attempt in attempts:
         price = "price unknown" if attempt.usd is None else f"${attempt.usd:.4f}"
         job = f", job {attempt.job_id}" if attempt.job_id else ""
-        print(printable(f"    {attempt.n}  {attempt.reason}; {attempt.outcome or 'no end known'}; {price}{job}"))
+        print(visible(f"    {attempt.n}  {attempt.reason}; {attempt.outcome or 'no end known'}; {price}{job}"))
