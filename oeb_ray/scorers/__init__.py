@@ -12,7 +12,7 @@ from typing import cast
 from ..errors import RequestError, suggestion
 from .contract import Scorer
 
-SCORERS = {name: f"{__name__}.{name}" for name in ("field_matching", "field_accuracy")}
+SCORERS = {name: f"{__name__}.{name}" for name in ("field_matching", "value_f1", "field_accuracy")}
 """The modules by name; the first one's results lie in the run's own folder, see layout.below."""
 
 
