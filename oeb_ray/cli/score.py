@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 from typing import Any
 
 from ..errors import RequestError
@@ -14,6 +15,7 @@ def add(commands: Any) -> None:
     parser = declare(
         commands, "score", "Grade one prediction against one gold document, or a whole table of predictions.",
         "oeb score --pred pred.json --gt gold.json --schema schema.json | jq .accuracy\n"
+        "  oeb score --scorer value_f1 --pred pred.json --gt gold.json --schema schema.json --verdicts\n"
         "  oeb score --root benchmark --manifest jobs.parquet --out run/ --jobs 4",
     )  # fmt: skip
     parser.add_argument(
@@ -23,7 +25,15 @@ def add(commands: Any) -> None:
     one.add_argument("--pred", metavar="FILE", help="the prediction")
     one.add_argument("--gt", metavar="FILE", help="the gold document")
     one.add_argument("--schema", metavar="FILE", help="the JSON Schema both answer to")
-    one.add_argument("--verdicts", action="store_true", help="also what happened at every address")
+    one.add_argument("--verdicts", action="store_true", help="also what happened at every address or cell")
+    one.add_argument(
+        "--scorer", default="field_matching", choices=("field_matching", "value_f1"), help="default field_matching"
+    )
+    one.add_argument("--field-rules", metavar="FILE", help="value_f1: readings, places and normalizers by path")
+    one.add_argument("--citations", metavar="FILE", help="value_f1: where the prediction says it read its values")
+    one.add_argument(
+        "--today", metavar="DATE", help="value_f1: the day by which two-digit years are read; default 2026-12-01"
+    )
     table = parser.add_argument_group("a table; scores.parquet/ and verdicts.parquet/ are written")
     table.add_argument("--manifest", metavar="FILE|URL", help="Parquet: doc_id, gt_path, pred_path, schema and others")
     table.add_argument("--root", metavar="DIR|URL", help="where relative paths start; default the table's folder")
@@ -35,10 +45,13 @@ def add(commands: Any) -> None:
 
 ONE, TABLE = ("pred", "gt", "schema"), ("manifest", "out")
 """What must be given for one document, and for a table."""
+VALUE_F1 = ("field_rules", "citations", "today")
+"""What only value_f1 takes."""
 
 
 def _score(given: argparse.Namespace) -> int:
-    one = [name for name in (*ONE, "verdicts") if getattr(given, name)]
+    one = [name for name in (*ONE, "verdicts", *VALUE_F1) if getattr(given, name)]
+    one += ["scorer"] if given.scorer != "field_matching" else []
     table = [name for name in (*TABLE, "root", "jobs", "no_verdicts") if getattr(given, name) not in (None, False)]
     if one and table:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in (*one, *table))
@@ -47,7 +60,36 @@ def _score(given: argparse.Namespace) -> int:
     if missing:
         more = "" if one or table else "; or score a table with --manifest --out"
         raise RequestError(f"oeb score: {', '.join(missing)} must be given{more}")
-    return _score_table(given) if table else _score_one(given)
+    foreign = VALUE_F1 if given.scorer == "field_matching" else ("order_matters",)
+    if wrong := [f"--{name.replace('_', '-')}" for name in foreign if getattr(given, name)]:
+        raise RequestError(f"oeb score: {', '.join(wrong)} means nothing to {given.scorer}; leave it out")
+    if table:
+        return _score_table(given)
+    return _score_one(given) if given.scorer == "field_matching" else _value_f1(given)
+
+
+def _value_f1(given: argparse.Namespace) -> int:
+    from ..scoring.value_f1 import TODAY, OutputNotObject, Ungradable, score
+    from ..scoring.value_f1.written import written_cell
+
+    try:
+        today = dt.date.fromisoformat(given.today) if given.today else TODAY
+    except ValueError as error:
+        raise RequestError(f"--today {given.today!r}: {error}; write it as 2026-12-01") from error
+    output, reference, schema = (json_file(path) for path in (given.pred, given.gt, given.schema))
+    rules, citations = (json_file(path) if path else None for path in (given.field_rules, given.citations))
+    try:
+        result = score(
+            output, reference, schema, today=today, field_rules=rules, citations=citations, feedback=given.verdicts
+        )
+    except OutputNotObject as error:
+        raise RequestError(f"{given.pred}: {error}, so it earns nothing") from error
+    except (Ungradable, TypeError) as error:
+        raise RequestError(f"{given.pred} cannot be graded: {error}") from error
+    if given.verdicts:
+        result["feedback"] = [written_cell(cell) for cell in result["feedback"]]
+    print_json(result | {"today": today.isoformat()})
+    return 0
 
 
 def _score_one(given: argparse.Namespace) -> int:

@@ -5,9 +5,6 @@ A document's annotations may hold ``field_rules`` and ``tags``; citations are th
 
 from __future__ import annotations
 
-import datetime as dt
-import json
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,13 +14,11 @@ from ..errors import NO_PREDICTION
 from ..jsontext import line, printable, raw_json, read_json
 from ..scoring.value_f1.errors import OutputNotObject, Ungradable
 from ..scoring.value_f1.schema import ABSENT
-from ..scoring.value_f1.scorer import NAME, VERSION, Scored, score_columns
+from ..scoring.value_f1.scorer import NAME, TODAY, VERSION, Scored, score_columns
 from ..scoring.value_f1.summarize import GROUNDING, VALUES, summarize
 from ..scoring.value_f1.walk import MATCHED, OUTCOMES
+from ..scoring.value_f1.written import finite
 from .contract import Given, Graded, failed, parsed_gold, parsed_schema, scores_schema
-
-TODAY = dt.date(2026, 12, 1)
-"""By it two-digit years are read, whenever a document is scored: the same prediction has one score."""
 
 _TEXT, _COUNT, _FLAG = pa.string(), pa.int64(), pa.bool_()
 _COUNTS = ("matched_cells", "expected_cells", "predicted_cells", "expected_rows", "predicted_rows")
@@ -88,7 +83,6 @@ class ValueF1:
                 output,
                 parsed_gold(given.gold),
                 parsed_schema(given.schema),
-                today=TODAY,
                 field_rules=about["field_rules"],
                 citations=_citations(given.record),
                 feedback=given.verdicts,
@@ -153,16 +147,7 @@ def _text(value: Any) -> str | None:
     """A compared value as JSON text; None where a side has no such cell."""
     if value is ABSENT:
         return None
-    return line(_finite(value)) if isinstance(value, (list, dict)) else raw_json(value)
-
-
-def _finite(value: Any) -> Any:
-    """The value with numbers that JSON lacks as `raw_json` writes them."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return json.loads(raw_json(value))
-    if isinstance(value, list):
-        return [_finite(member) for member in value]
-    return {key: _finite(member) for key, member in value.items()} if isinstance(value, dict) else value
+    return line(finite(value)) if isinstance(value, (list, dict)) else raw_json(value)
 
 
 SCORER = ValueF1()

@@ -2,6 +2,6 @@
 
 from .errors import OutputNotObject, Ungradable
 from .schema import ABSENT
-from .scorer import NAME, VERSION, Cell, score
+from .scorer import NAME, TODAY, VERSION, Cell, score
 
-__all__ = ["ABSENT", "NAME", "VERSION", "Cell", "OutputNotObject", "Ungradable", "score"]
+__all__ = ["ABSENT", "NAME", "TODAY", "VERSION", "Cell", "OutputNotObject", "Ungradable", "score"]

@@ -1,50 +1,173 @@
-"""Which of many texts are near which of many others, without comparing every pair in full."""
+"""Which of many texts are near which of many others.
+
+Letters alone rule out most pairs; what texts have in common at both ends settles many of the rest; for the others the
+longest common subsequence is counted bit by bit, for thousands of pairs at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .texts import Nearness, near
+from .texts import Nearness, common
 
-ROWS_AT_ONCE = 256
+CELLS_AT_ONCE = 2_000_000  # of a table of letters
+SIGNS_AT_ONCE = 4_000_000  # of texts laid side by side
+WORD = 64  # bits
+LONGEST = 2048  # signs; longer texts are compared pair by pair, which is quicker then
+MOST_PLACES = 20_000_000
+MOST_LETTERS = 64  # counted apart; others share places, which rules out a little less
+Numbers = NDArray[Any]
 
 
 def near_table(ours: Sequence[str | None], theirs: Sequence[str | None], nearness: Nearness) -> NDArray[np.bool_]:
-    """For each text of ``ours`` (None for what is no text) which of ``theirs`` is near."""
+    """For each text of ``ours`` (None for what is no text) which of ``theirs`` is near.
+
+    Texts are compared with those of about their length: near ones are never half as long.
+    """
     table = np.zeros((len(ours), len(theirs)), bool)
-    left = [at for at, text in enumerate(ours) if text is not None]
-    right = [at for at, text in enumerate(theirs) if text is not None]
-    for one, other in _candidates([ours[at] or "" for at in left], [theirs[at] or "" for at in right], nearness):
-        if near(ours[left[one]] or "", theirs[right[other]] or "", nearness):
-            table[left[one], right[other]] = True
+    left, right = _by_length(ours), _by_length(theirs)
+    for size, mine in left.items():
+        others = [at for near_size in (size - 1, size, size + 1) for at in right.get(near_size, ())]
+        if others:
+            _fill(table, ours, theirs, np.array(mine), np.array(others), nearness)
     return table
 
 
-def _candidates(ours: list[str], theirs: list[str], nearness: Nearness) -> list[tuple[int, int]]:
-    """The pairs whose letters alone do not rule them out: texts differ at least by the letters they do not share."""
-    if not ours or not theirs:
-        return []
-    signs = {sign: at for at, sign in enumerate(sorted(set("".join(ours)) | set("".join(theirs))))}
-    mine, other = _counts(ours, signs), _counts(theirs, signs)
-    lengths, widths = mine.sum(1), other.sum(1)
-    found: list[tuple[int, int]] = []
-    for start in range(0, len(ours), ROWS_AT_ONCE):
-        part = slice(start, start + ROWS_AT_ONCE)
-        together = lengths[part, None] + widths[None, :]
-        apart = np.zeros(together.shape, np.int32)
-        for sign in range(len(signs)):
-            apart += np.abs(mine[part, sign, None] - other[None, :, sign])
-        ones, others = np.nonzero(apart <= nearness.edits * together // nearness.of)
-        found += zip((ones + start).tolist(), others.tolist(), strict=True)
+def _by_length(texts: Sequence[str | None]) -> dict[int, list[int]]:
+    """Which texts have a length of so many bits."""
+    found: dict[int, list[int]] = {}
+    for at, text in enumerate(texts):
+        if text is not None:
+            found.setdefault(len(text).bit_length(), []).append(at)
     return found
 
 
-def _counts(texts: list[str], signs: dict[str, int]) -> NDArray[np.int32]:
-    counts = np.zeros((len(texts), max(1, len(signs))), np.int32)
-    for at, text in enumerate(texts):
-        for sign in text:
-            counts[at, signs[sign]] += 1
-    return counts
+def _fill(
+    table: NDArray[np.bool_],
+    ours: Sequence[str | None],
+    theirs: Sequence[str | None],
+    left: Numbers,
+    right: Numbers,
+    nearness: Nearness,
+) -> None:
+    both = _Both([ours[at] or "" for at in left], [theirs[at] or "" for at in right], nearness)
+    for one, other in both.candidates():
+        for start in range(0, len(one), both.at_once):
+            part = slice(start, start + both.at_once)
+            hits = both.near(one[part], other[part])
+            table[left[one[part][hits]], right[other[part][hits]]] = True
+
+
+class _Side(NamedTuple):
+    """Texts as rows of sign numbers from 1, 0 behind their ends; their lengths, and how often each has each letter."""
+
+    signs: Numbers
+    lengths: Numbers
+    letters: Numbers
+
+
+class _Both:
+    """Two lists of texts."""
+
+    def __init__(self, ours: Sequence[str], theirs: Sequence[str], nearness: Nearness) -> None:
+        numbers = {sign: at for at, sign in enumerate(sorted(set("".join(ours)) | set("".join(theirs))), 1)}
+        self._ours, self._theirs = _side(ours, numbers), _side(theirs, numbers)
+        self._nearness, self._texts = nearness, (ours, theirs)
+        width = self._ours.signs.shape[1]
+        fits = width <= LONGEST and len(ours) * (len(numbers) + 1) * -(-width // WORD) <= MOST_PLACES
+        self._places = _places(self._ours.signs, len(numbers) + 1) if fits else None
+        self.at_once = max(1, SIGNS_AT_ONCE // max(1, self._ours.signs.shape[1], self._theirs.signs.shape[1]))
+
+    def candidates(self) -> Iterator[tuple[Numbers, Numbers]]:
+        """Numbers of texts that their letters do not keep apart, as two arrays at a time."""
+        from scipy.spatial.distance import cdist  # not needed by most documents
+
+        ours, theirs = self._ours, self._theirs
+        tile = max(1, CELLS_AT_ONCE // len(theirs.lengths))
+        for start in range(0, len(ours.lengths), tile):
+            part = slice(start, start + tile)
+            together = ours.lengths[part, None] + theirs.lengths[None, :]
+            slack = self._nearness.edits * together // self._nearness.of
+            apart = cdist(ours.letters[part], theirs.letters, "cityblock")
+            both = (ours.lengths[part, None] > 0) == (theirs.lengths[None, :] > 0)
+            one, other = np.nonzero((apart <= slack) & both)
+            yield one + start, other
+
+    def near(self, one: Numbers, other: Numbers) -> Numbers:
+        """Whether the texts of each pair are near."""
+        mine, theirs = self._ours.lengths[one], self._theirs.lengths[other]
+        together = mine + theirs
+        slack = self._nearness.edits * together // self._nearness.of
+        ends = np.minimum(self._common_start(one, other), np.minimum(mine, theirs))
+        hits: Numbers = together - 2 * ends <= slack
+        open_ = np.flatnonzero(~hits)
+        if len(open_):
+            shared = self._common(one[open_], other[open_], self._places)
+            hits[open_] = together[open_] - 2 * shared <= slack[open_]
+        return hits
+
+    def _common_start(self, one: Numbers, other: Numbers) -> Numbers:
+        """How many signs each pair has in common from its start."""
+        width = min(self._ours.signs.shape[1], self._theirs.signs.shape[1])
+        differ = self._ours.signs[one, :width] != self._theirs.signs[other, :width]
+        starts: Numbers = np.where(differ.any(1), differ.argmax(1), width)
+        return starts
+
+    def _common(self, one: Numbers, other: Numbers, known: Numbers | None) -> Numbers:
+        """Length of the longest common subsequence of each pair: one step per sign of the other text, all at once.
+
+        A bit per sign of our text stays set as long as the sign is in no subsequence; carries go from word to word.
+        """
+        if known is None:
+            ours, theirs = self._texts
+            return np.array([common(ours[i], theirs[j]) for i, j in zip(one, other, strict=True)])
+        words = known.shape[2]
+        rows = [np.full(len(one), ~np.uint64(0)) for _ in range(words)]
+        lengths = self._theirs.lengths[other]
+        for at in range(int(lengths.max(initial=0))):
+            places = known[one, self._theirs.signs[other, at]]
+            carry = np.zeros(len(one), np.uint64)
+            for word in range(words):
+                row = rows[word]
+                hits = row & places[:, word]
+                total = row + hits
+                over = total < row
+                total += carry
+                carry = (over | (total < carry)).astype(np.uint64)
+                rows[word] = total | (row & ~hits)
+        shared = np.zeros(len(one), np.int64)
+        mine = self._ours.lengths[one]
+        for word, row in enumerate(rows):
+            bits = np.clip(mine - WORD * word, 0, WORD).astype(np.uint64)
+            mask = np.where(bits == WORD, ~np.uint64(0), (np.uint64(1) << (bits % np.uint64(WORD))) - np.uint64(1))
+            shared += np.bitwise_count(~row & mask)
+        return shared
+
+
+def _side(texts: Sequence[str], numbers: dict[str, int]) -> _Side:
+    lengths = np.array([len(text) for text in texts], np.int32)
+    signs = np.zeros((len(texts), max(1, int(lengths.max(initial=0)))), np.int32)
+    for row, text in zip(signs, texts, strict=True):
+        row[: len(text)] = [numbers[sign] for sign in text]
+    letters = np.zeros((len(texts), min(len(numbers), MOST_LETTERS)))
+    inside = np.arange(signs.shape[1])[None, :] < lengths[:, None]
+    rows, columns = np.nonzero(inside)
+    if len(rows):
+        np.add.at(letters, (rows, signs[rows, columns] % letters.shape[1]), 1)
+    return _Side(signs, lengths, letters)
+
+
+def _places(signs: Numbers, count: int) -> Numbers:
+    """For each text and sign where it stands, as bits in words: texts x signs x words. Sign 0 stands nowhere."""
+    texts, width = signs.shape
+    words = -(-width // WORD)
+    places = np.zeros((texts, count, words), np.uint64)
+    for at in range(width):
+        bit = np.uint64(1) << np.uint64(at % WORD)
+        places[np.arange(texts), signs[:, at], at // WORD] |= bit
+    places[:, 0] = 0
+    return places

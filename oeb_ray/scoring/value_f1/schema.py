@@ -15,7 +15,7 @@ from .texts import NEAR, Nearness
 
 BRANCHES = ("anyOf", "oneOf", "allOf")
 DEEPEST = 200
-MOST_COLUMNS = 20_000
+MOST_COLUMNS = 5_000
 
 
 class Absent(Enum):
