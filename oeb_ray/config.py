@@ -36,7 +36,8 @@ GROUPS = ("provider", "corpus", "storage", "cluster", "scorer", "experiment")
 class Job:
     """What was asked for.
 
-    ``providers``: per provider what its config says; ``repo``: a dataset of the hub, else ``manifest`` is the corpus;
+    ``providers``: per provider what its config says; ``repo``: a dataset of the hub, else ``manifest`` is the corpus,
+    which ``source`` is laid out as first if it is given;
     ``timeout``: seconds per document; ``scorers``: their names; ``config``: all of it as it was resolved, for the
     record; ``rehearsal``: dials by simulated vendor, None to call the real ones.
     """
@@ -65,6 +66,7 @@ class Job:
     config: Mapping[str, Any] = field(default_factory=dict)
     rehearsal: Mapping[str, Any] | None = None
     scorers: tuple[str, ...] = ("field_matching",)
+    source: str | None = None
 
 
 def conf_dir() -> Path:
@@ -150,8 +152,8 @@ def _instead(member: str, known: Sequence[str]) -> str:
 # What a job's config holds, by dotted key; what lies below providers is the providers' own.
 _KEYS = (
     "suites only limit timeout verdicts rescore predict_only score_only retry_failed predict_stale repeats dry_run "
-    "confirm timings storage.root corpus.name corpus.repo corpus.manifest corpus.data_root cluster.kind cluster.cpus "
-    "cluster.address scorers rehearsal providers"
+    "confirm timings storage.root corpus.name corpus.repo corpus.manifest corpus.data_root corpus.source cluster.kind "
+    "cluster.cpus cluster.address scorers rehearsal providers"
 ).split()
 
 
@@ -170,6 +172,9 @@ def read_job(config: DictConfig, values: Mapping[str | tuple[str, ...], Any] | N
     manifest, repo = read.text_or_none("corpus.manifest"), read.text_or_none("corpus.repo")
     if manifest is not None and repo is not None:
         problems.append(f"corpus.manifest={manifest!r} and corpus.repo={repo!r}: give one of them")
+    source = read.text_or_none("corpus.source")
+    if source is not None and not (manifest or "").endswith("/manifest.parquet"):
+        problems.append(f"corpus.source={source!r}: give corpus.manifest=FOLDER/manifest.parquet, where it is laid out")
     if manifest is None and repo is None and not problems:
         if read.text_or_none("corpus.name") == "sample":
             manifest = sample_manifest()
@@ -200,6 +205,7 @@ def read_job(config: DictConfig, values: Mapping[str | tuple[str, ...], Any] | N
         config=plain,
         rehearsal=read.rehearsal(),
         scorers=read.scorers(),
+        source=source,
     )
     if type(job.repeats) is int and not 1 <= job.repeats <= MOST_REPEATS:
         problems.append(f"repeats={job.repeats}: wants a whole number from 1 to {MOST_REPEATS}")

@@ -15,7 +15,7 @@ from . import storage
 from .clock import REST, phase
 from .cluster.contract import Cluster
 from .config import Job
-from .corpus import hub
+from .corpus import extractbench, hub
 from .corpus.manifest import Corpus, load
 from .driver import Driver
 from .errors import OebError, Stopped, refused
@@ -48,6 +48,9 @@ def plan_job(job: Job, *others: Job) -> Plan:
     """
     jobs = [job, *others]
     expanded = _expanded(jobs)
+    if job.source and job.dry_run and not extractbench.laid_out(storage.parent(job.manifest)):
+        with tempfile.TemporaryDirectory(prefix="oeb-corpus-") as folder:
+            return _plan(jobs, expanded, loaded_corpus(dataclasses.replace(job, manifest=f"{folder}/manifest.parquet")))
     if not (job.repo and job.dry_run):
         return _plan(jobs, expanded, loaded_corpus(job))
     with tempfile.TemporaryDirectory(prefix="oeb-hub-") as folder:
@@ -65,7 +68,9 @@ def plan_from_here(job: Job) -> Plan | None:
     """As `plan_job`, without keys, calls and downloads; None where the corpus has not been fetched yet."""
     fetched = hub.cached(job.repo, job.data_root) if job.repo else None
     expanded = _expanded([dataclasses.replace(job, score_only=True)])
-    if job.repo and fetched is None:
+    if job.source:
+        fetched = _laid_out(extractbench.laid_out(storage.parent(job.manifest)))
+    if (job.repo or job.source) and fetched is None:
         return None
     return _plan([job], expanded, corpus_of(job, fetched))
 
@@ -83,13 +88,19 @@ def _plan(jobs: list[Job], expanded: tuple[list[Run], list[str]], corpus: Corpus
 
 
 def loaded_corpus(job: Job) -> Corpus:
-    """The corpus of a job; one of the hub is fetched first. Raises RequestError."""
+    """The corpus of a job; one of the hub is fetched first, one with a source laid out. Raises RequestError."""
+    if job.source:
+        return corpus_of(job, _laid_out(extractbench.lay_out(job.source, storage.parent(job.manifest))))
     return corpus_of(job, hub.fetch(job.repo, job.data_root) if job.repo else None)
+
+
+def _laid_out(made: extractbench.LaidOut | None) -> hub.Fetched | None:
+    return None if made is None else hub.Fetched(made.manifest, made.commit)
 
 
 def corpus_of(job: Job, fetched: hub.Fetched | None) -> Corpus:
     """The corpus of a job: a dataset that was fetched, or its manifest. Raises RequestError."""
-    name = job.corpus_name or (hub.identity(job.repo) if job.repo else None)
+    name = job.corpus_name or (hub.identity(job.repo) if job.repo else job.source)
     return load(
         fetched.manifest if fetched else job.manifest,
         data_root=fetched.root if fetched else job.data_root,
