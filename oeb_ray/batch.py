@@ -193,7 +193,7 @@ def _score_part(part: _Part) -> _Done:
     with ThreadPoolExecutor(READERS) as threads:
         golds = list(threads.map(_read, [item.gt_path for item in part.items]))
         predictions = list(threads.map(_read, [item.pred_path for item in part.items]))
-    rows, scored = [], []
+    rows, verdicts = [], []
     for item, gold, prediction in zip(part.items, golds, predictions, strict=True):
         error = item.known["error"] if item.pred_path is None else None
         given = Given(prediction, error, gold, item.schema, verdicts=part.verdicts, order_matters=part.order_matters)
@@ -208,10 +208,10 @@ def _score_part(part: _Part) -> _Done:
             "schema_sha256": text_digest(item.schema),
         }
         rows.append({**head, **graded.row, **tail})
-        if graded.scored is not None:
-            scored.append((item.doc_id, suite, graded.scored))
+        if graded.scored is not None and part.verdicts:
+            verdicts.append(SCORER.verdict_table(item.doc_id, suite, graded.scored))
     if part.verdicts:
-        storage.put(storage.join(part.out, layout.VERDICTS, part.name), verdict_part(SCORER, scored, None))
+        storage.put(storage.join(part.out, layout.VERDICTS, part.name), verdict_part(SCORER, verdicts, None))
     storage.put(storage.join(part.out, layout.SCORES, part.name), score_part(SCORER, rows, None, part.further))
     brief = [{**row, "suite": row["suite"] or ""} for row in rows]
     return _Done(brief, *(sum(data is not None for data in files) for files in (golds, predictions)))

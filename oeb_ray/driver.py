@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from . import layout, storage
@@ -42,7 +43,7 @@ class Driver:
 
     def __init__(self, plan: Plan, cluster: Cluster, progress: Progress, interrupts: Interrupts) -> None:
         self.plan, self.cluster, self.progress, self.interrupts = plan, cluster, progress, interrupts
-        self.ready = Ready(plan)
+        self.ready = Ready(plan, cluster.memory)
         self.predicting = self.scoring = 0
         self.calling: Counter[str] = Counter()  # documents handed out, by account
         self.lost: Counter[Any] = Counter()
@@ -294,8 +295,8 @@ class Driver:
         self.lost[key] += 1
         if self.lost[key] >= ATTEMPTS:
             raise InternalError(f"the worker that scores {' '.join(key)} was lost {ATTEMPTS} times; last: {reason}")
-        self.progress.note(f"a worker was lost ({reason}); its work is done again")
-        self.cluster.score(task)
+        self.progress.note(f"a worker was lost ({reason}); its work is done again, document by document")
+        self.cluster.score(replace(task, limit=self.cluster.memory // self.lost[key]))
 
     # --- ending ---------------------------------------------------------------------------------------------------
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 import heapq
 import itertools
 
+from .cost import APART, expected
 from .plan import Part, Plan, RunPlan
 from .records import PartTask
 
 
 class Ready:
-    """A heap of PartTasks."""
+    """A heap of PartTasks. ``room``: bytes of memory of the largest node."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, plan: Plan, room: int) -> None:
+        self.plan, self._room = plan, room
         self._heap: list[tuple[float, int, PartTask]] = []
         self._order = itertools.count()
 
@@ -30,10 +31,13 @@ class Ready:
         items = tuple(plan.item(made, position) for position in plan.recorded(made, home))
         if not items:
             return False
-        cost = float(sum(plan.corpus.stamps[item.gt_path].size for item in items))
-        cost += sum(made.receipts[item.doc_id].prediction_bytes for item in items)
-        task = PartTask(plan.out, made.run, home.suite, home.part, items, plan.selection.verdicts, scorer)
-        heapq.heappush(self._heap, (-cost, next(self._order), task))
+        sizes = [(plan.corpus.stamps[item.gt_path].size, made.receipts[item.doc_id].prediction_bytes) for item in items]
+        costs = [expected(*size) for size in sizes]
+        memory = max(cost.memory for cost in costs)
+        limit = self._room if memory * APART > self._room else None
+        verdicts = plan.selection.verdicts
+        task = PartTask(plan.out, made.run, home.suite, home.part, items, verdicts, scorer, memory, limit)
+        heapq.heappush(self._heap, (-sum(cost.seconds for cost in costs), next(self._order), task))
         return True
 
     def pop(self) -> PartTask:

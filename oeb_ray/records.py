@@ -108,7 +108,10 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class ScoreItem:
-    """One recorded document to score. ``error``: the row's text if there is no prediction."""
+    """One recorded document to score.
+
+    ``error``: the row's text if there is no prediction; ``memory``: bytes that scoring it may take.
+    """
 
     doc_id: str
     gt_path: str
@@ -117,11 +120,16 @@ class ScoreItem:
     prediction_sha256: str | None
     error: str | None
     annotations: str | None = None
+    memory: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class PartTask:
-    """One part of a scorer's tables: all recorded documents whose home it is, sorted by doc_id."""
+    """One part of a scorer's tables: all recorded documents whose home it is, sorted by doc_id.
+
+    ``memory``: bytes that it may take; ``limit``: each document is scored in a process of its own, in at most so many
+    bytes; None: in the worker itself.
+    """
 
     out: str
     run: Run
@@ -130,6 +138,8 @@ class PartTask:
     items: tuple[ScoreItem, ...]
     verdicts: bool
     scorer: str
+    memory: int = 0
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,14 +106,13 @@ def _stored(value: Any) -> Any:
     return [_stored(member) for member in value] if isinstance(value, list) else value
 
 
-def verdict_part(scorer: Scorer, scored: Iterable[tuple[str, str | None, Any]], stamp: str | None) -> bytes:
-    """Verdicts of (doc_id, suite, what was scored), in the order given, as a part."""
-    return parquet(verdict_tables(scorer, scored).combine_chunks(), stamp, scorer.repeating)
+def verdict_part(scorer: Scorer, tables: Sequence[pa.Table], stamp: str | None) -> bytes:
+    """Verdicts of documents, in the order given, as a part."""
+    return parquet(verdict_table(scorer, tables).combine_chunks(), stamp, scorer.repeating)
 
 
-def verdict_tables(scorer: Scorer, scored: Iterable[tuple[str, str | None, Any]]) -> pa.Table:
-    """Verdicts of (doc_id, suite, what was scored), in the order given, as one table."""
-    tables = [scorer.verdict_table(doc_id, suite, one) for doc_id, suite, one in scored]
+def verdict_table(scorer: Scorer, tables: Sequence[pa.Table]) -> pa.Table:
+    """Verdicts of documents, in the order given, as one table."""
     return pa.concat_tables(tables) if tables else scorer.verdicts.empty_table()
 
 

@@ -25,7 +25,7 @@ from .scorers import SCORERS
 from .scorers import find as find_scorer
 from .stored import StoredRun
 from .summaries import derived, usage_file
-from .tables import DamagedPart, part_stamp, read_part, score_table, stamp_at, verdict_tables
+from .tables import DamagedPart, part_stamp, read_part, score_table, stamp_at, verdict_table
 
 READERS = 16
 SHOWN = 100  # characters of a line
@@ -175,7 +175,7 @@ def _part_differences(task: PartTask, made: MadePart) -> Iterator[Difference]:
     stamp = part_stamp(scorer, task.items, made.digests)
     expected = {layout.below(task.scorer, layout.SCORES): (scorer.scores, score_table(scorer, made.rows))}
     if task.verdicts:
-        verdicts = scorer.verdicts, verdict_tables(scorer, made.scored)
+        verdicts = scorer.verdicts, verdict_table(scorer, made.verdicts)
         expected[layout.below(task.scorer, layout.VERDICTS)] = verdicts
     for table, (schema, rows) in expected.items():
         key = f"{table}/{layout.part_key(home)}"

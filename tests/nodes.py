@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import psutil
@@ -17,6 +18,7 @@ FAST_DEATHS = {
     "health_check_failure_threshold": 3,
 }
 STORE_BYTES = 100_000_000
+START_ATTEMPTS = 4
 
 
 class Nodes:
@@ -38,7 +40,11 @@ class Nodes:
         return str(self._cluster.address)
 
     def _add(self) -> Any:
-        return self._cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES, node_ip_address="127.0.0.3")
+        wanted = {"num_cpus": 1, "object_store_memory": STORE_BYTES, "node_ip_address": "127.0.0.3"}
+        for _ in range(START_ATTEMPTS - 1):
+            with suppress(Exception):  # Ray gives its own processes 30 s, which is short beside much else to do
+                return self._cluster.add_node(**wanted)
+        return self._cluster.add_node(**wanted)
 
     def close(self) -> None:
         self._cluster.shutdown()

@@ -62,7 +62,7 @@ def words_of(corpus: SmallCorpus, simulator: Simulator, out: str, *more: str) ->
 
 
 def ended(driver: subprocess.Popen[str]) -> None:
-    _, err = driver.communicate(timeout=300)
+    _, err = driver.communicate(timeout=300 if ROUNDS <= 2 else 900)
     assert driver.returncode == 0, err
 
 
@@ -119,7 +119,7 @@ def disturb(this: Round, driver: subprocess.Popen[str], simulator: Simulator, no
 @pytest.mark.chaos
 @pytest.mark.ray
 @pytest.mark.s3
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(400 if ROUNDS <= 2 else 1500)
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_any_kill_buys_nothing_twice(seed, corpus, simulator, undisturbed, tmp_path, request) -> None:
     this = Round(seed)

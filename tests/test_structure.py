@@ -18,7 +18,7 @@ LAYERS = [
     {"backends", "scoring"},
     {"storage"},
     {"providers", "layout", "scorers"},
-    {"calls", "pool", "stored"},
+    {"calls", "cost", "pool", "stored"},
     {"corpus", "tables", "ask", "config", "signals"},
     {"receipts", "summaries", "paid", "ledger", "folders", "batch"},
     {"simulator", "results"},

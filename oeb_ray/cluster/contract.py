@@ -41,9 +41,14 @@ Ended = Predicted | Graded | Lost
 
 
 class Cluster(Protocol):
-    """See the module's text. ``slots``: how many things are worth doing at once; ``under_way``: how many are begun."""
+    """See the module's text.
+
+    ``slots``: how many things are worth doing at once; ``memory``: bytes that one of them may take at most;
+    ``under_way``: how many are begun.
+    """
 
     slots: int
+    memory: int
 
     @property
     def under_way(self) -> int: ...

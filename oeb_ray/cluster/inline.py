@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import os
 import threading
 import uuid
 from collections import deque
@@ -20,6 +21,8 @@ from . import work
 from .account import PING_SECONDS, Account
 from .contract import Ended, Predicted
 
+SHARE = 0.7  # of the machine's memory that one document may take
+
 
 class InlineCluster:
     """See contract.Cluster."""
@@ -27,6 +30,7 @@ class InlineCluster:
     slots = 1
 
     def __init__(self) -> None:
+        self.memory = int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * SHARE)
         self._waiting: deque[PredictBatch | PartTask] = deque()
         self._calls: set[concurrent.futures.Future[Predicted]] = set()
         self._accounts: dict[str, Account] = {}

@@ -29,6 +29,7 @@ from .contract import Ended, Lost, Predicted
 
 OBJECT_STORE_BYTES = 100_000_000  # only addresses and receipts pass through it
 CONNECT_SECONDS = 10.0
+SMALL = 100_000_000  # bytes of memory
 POOL_ATTEMPTS = 10  # to get or create an account's actor while an old one is going
 HEAD = "node:__internal_head__"  # the resource by which Ray marks it
 IDLE_SECONDS = 5.0  # that an actor without jobs and calls stays
@@ -109,6 +110,7 @@ class RayCluster:
         if self.slots < 1:
             ray.shutdown()
             raise RequestError(f"the Ray cluster at {address or 'this machine'} has no CPU to work with")
+        self.memory = int(max(node["Resources"].get("memory", 0) for node in ray.nodes() if node["Alive"]))
         self._predict = ray.remote(work.do_predict).options(num_cpus=1, max_retries=0)
         self._score = ray.remote(work.do_score).options(num_cpus=1, max_retries=0)
         self._pending: dict[ray.ObjectRef[Any], PredictBatch | PartTask] = {}
@@ -147,7 +149,9 @@ class RayCluster:
             self._pending[actor.predict.remote(self._job, batch)] = batch
 
     def score(self, task: PartTask) -> None:
-        self._pending[self._score.remote(task)] = task
+        # So that two giants never meet on one node; what is small Ray need not count.
+        score = self._score.options(memory=min(task.memory, self.memory)) if task.memory > SMALL else self._score
+        self._pending[score.remote(task)] = task
 
     def wait(self, seconds: float) -> list[Ended]:
         self._ping()

@@ -7,12 +7,15 @@ since the presence of the latter says that all is there.
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 from .. import layout, media, storage
 from ..ask import Outcome, failed, history, predict, receipt_of
 from ..corpus.check import gold_notes
+from ..cost import too_large
 from ..digests import digest
 from ..errors import NO_PREDICTION, OebError, RequestError, WorkerLost
 from ..jsontext import pretty, read_json
@@ -23,9 +26,12 @@ from ..receipts import read_receipt
 from ..records import Doc, FileStamp, PartReceipt, PartTask, PredictBatch, Receipt, Run, ScoreItem
 from ..scorers import find as find_scorer
 from ..scorers.contract import Given, parsed_gold, parsed_schema
+from ..scorers.contract import failed as failed_row
 from ..tables import part_stamp, score_part, verdict_part
+from .apart import Apart, Marked, mark
 from .contract import Graded, Lost, Predicted
 
+Marking = Callable[[str, str, Given], Marked | Any]
 AT_ONCE = 16  # documents of a batch in flight together
 
 
@@ -149,7 +155,7 @@ def _score(task: PartTask) -> PartReceipt:
             for table in (layout.SCORES, layout.VERDICTS)
         )
         if task.verdicts:
-            storage.put(verdicts, verdict_part(scorer, made.scored, stamp))
+            storage.put(verdicts, verdict_part(scorer, made.verdicts, stamp))
         else:
             storage.delete(verdicts)
         storage.put(scores, score_part(scorer, made.rows, stamp))
@@ -157,48 +163,57 @@ def _score(task: PartTask) -> PartReceipt:
 
 
 class MadePart(NamedTuple):
-    """A part before it is written: score rows; (doc_id, suite, what was scored) of the scored documents; digests of
-    the files that could be read, by address; doc_ids whose prediction is not the one that the record names; notes on
-    golds."""
+    """A part before it is written: score rows; Arrow tables of verdicts; digests of the files that could be read, by
+    address; doc_ids whose prediction is not the one that the record names; notes on golds."""
 
     rows: list[dict[str, Any]]
-    scored: list[tuple[str, str, Any]]
+    verdicts: list[Any]
     digests: dict[str, str]
     broken: list[str]
     notes: list[str]
 
 
 def make_part(task: PartTask) -> MadePart:
-    """Loads and scores the documents of a part."""
-    run, out, scorer = task.run, task.out, find_scorer(task.scorer)
-    rows, scored, digests, broken, notes = made = MadePart([], [], {}, [], [])
-    for item in task.items:
-        gold = _file(item.gt_path, digests)
-        annotations = _file(item.annotations, digests) if scorer.reads_annotations else None
-        prediction = None
-        if item.prediction_sha256 is not None:
-            prediction = _prediction(out, run.name, item)
-            if prediction is None:
-                broken.append(item.doc_id)
-                continue
-        record = _file(layout.record(out, run.name, item.doc_id)) if scorer.reads_record else None
-        given = Given(prediction, item.error, gold, item.schema, annotations, record, task.verdicts)
-        graded = scorer.grade(given)
-        notes.extend(_notes(item, gold))
-        if prediction is not None and graded.row.get("error") == NO_PREDICTION:
-            notes.append(f"{run.name}: the prediction of {item.doc_id!r} is no JSON text in UTF-8")
-        head = {"doc_id": item.doc_id, "suite": task.suite, "provider": run.provider}
-        tail = {
-            "run": run.name,
-            "scorer": scorer.label,
-            "prediction_sha256": item.prediction_sha256,
-            "gold_sha256": digests.get(item.gt_path),
-            "schema_sha256": item.schema_sha256,
-        }
-        rows.append({**head, **graded.row, **tail})
-        if graded.scored is not None:
-            scored.append((item.doc_id, task.suite, graded.scored))
+    """Loads and scores the documents of a part; each in a process of its own where the task gives a limit."""
+    made = MadePart([], [], {}, [], [])
+    with ExitStack() as opened:
+        if task.limit is None:
+            marked: Marking = partial(mark, task.scorer)
+        else:
+            marked = opened.enter_context(Apart(task.limit, task.scorer)).mark
+        for item in task.items:
+            _add(made, task, item, marked)
     return made
+
+
+def _add(made: MadePart, task: PartTask, item: ScoreItem, marked: Marking) -> None:
+    """Scores one document of a part."""
+    run, out, scorer = task.run, task.out, find_scorer(task.scorer)
+    gold = _file(item.gt_path, made.digests)
+    annotations = _file(item.annotations, made.digests) if scorer.reads_annotations else None
+    prediction = None
+    if item.prediction_sha256 is not None:
+        prediction = _prediction(out, run.name, item)
+        if prediction is None:
+            made.broken.append(item.doc_id)
+            return
+    record = _file(layout.record(out, run.name, item.doc_id)) if scorer.reads_record else None
+    given = Given(prediction, item.error, gold, item.schema, annotations, record, task.verdicts)
+    row, verdicts = marked(item.doc_id, task.suite, given) or failed_row(too_large(item.memory))
+    made.notes.extend(_notes(item, gold))
+    if prediction is not None and row.get("error") == NO_PREDICTION:
+        made.notes.append(f"{run.name}: the prediction of {item.doc_id!r} is no JSON text in UTF-8")
+    head = {"doc_id": item.doc_id, "suite": task.suite, "provider": run.provider}
+    tail = {
+        "run": run.name,
+        "scorer": scorer.label,
+        "prediction_sha256": item.prediction_sha256,
+        "gold_sha256": made.digests.get(item.gt_path),
+        "schema_sha256": item.schema_sha256,
+    }
+    made.rows.append({**head, **row, **tail})
+    if verdicts is not None:
+        made.verdicts.append(verdicts)
 
 
 def _file(address: str | None, digests: dict[str, str] | None = None) -> bytes | None:
