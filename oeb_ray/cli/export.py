@@ -11,11 +11,16 @@ from .base import declare, note
 def add(commands: Any) -> None:
     """Declares `oeb export` and `oeb compact`."""
     parser = declare(
-        commands, "export", "Write a run's verdicts as JSON lines, verdicts/<doc_id>.jsonl.",
-        "oeb export runs/pdftext-44136fa3 --out shared/",
+        commands, "export", "Write a run's verdicts as JSON lines, verdicts/<doc_id>.jsonl, or runs as a run record.",
+        "oeb export runs/pdftext-44136fa3 --out shared/\n"
+        "  oeb export runs/ --format extractkit --pins pins.json --out results/",
     )  # fmt: skip
-    parser.add_argument("run", metavar="RUN", help="the folder or URL of a run")
-    parser.add_argument("--out", metavar="DIR|URL", help="where verdicts/ goes; default beside the run's other files")
+    parser.add_argument("run", metavar="RUN", help="the folder or URL of a run; for extractkit also of all runs")
+    parser.add_argument("--out", metavar="DIR|URL",
+                        help="where verdicts/ goes, default beside the run's other files; or the record")  # fmt: skip
+    parser.add_argument("--format", choices=("verdicts", "extractkit"), default="verdicts",
+                        help="extractkit: one run record of runs with scorer=field_accuracy")  # fmt: skip
+    parser.add_argument("--pins", metavar="FILE|URL", help="extractkit: the pins that the corpus was made of")
     parser.set_defaults(command=_export)
     parser = declare(
         commands, "compact", "Write the scores of a run, or its verdicts, as one Parquet file.",
@@ -31,9 +36,30 @@ def _export(given: argparse.Namespace) -> int:
     from ..exports import export_verdicts
     from ..stored import run_at
 
+    if given.format == "extractkit":
+        return _export_record(given)
     exported = export_verdicts(run_at(given.run), given.out)
     note(f"{exported.documents} documents, {exported.verdicts} verdicts")
     print(exported.folder)
+    return 0
+
+
+def _export_record(given: argparse.Namespace) -> int:
+    from .. import storage
+    from ..corpus.pins import load_pins
+    from ..extractkit.exchange import record_of_runs
+    from ..extractkit.record import file_name, record_file
+    from ..folders import corpus_at
+    from ..stored import runs_at
+
+    runs = runs_at(given.run)
+    corpus = corpus_at(runs[0].out, None, None)
+    checksum = load_pins(given.pins).checksum if given.pins else None
+    record = record_of_runs(runs, corpus, {}, checksum)
+    address = storage.join(given.out or "results", file_name(record["startedAt"]))
+    storage.put(address, record_file(record))
+    note(f"{len(record['runs'])} models, {sum(len(run['docs']) for run in record['runs'])} documents")
+    print(address)
     return 0
 
 

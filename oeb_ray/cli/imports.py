@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import Any
 
+from ..errors import RequestError
 from ..jsontext import visible
 from .base import declare, note
 
@@ -16,11 +17,14 @@ def add(commands: Any) -> None:
     """Declares `oeb import`."""
     parser = declare(
         commands, "import",
-        "Take over a run folder of omni_extract_bench: its predictions and records, graded again. Asks nobody.",
-        "oeb import old-runs/datalab-f46415c9 --out runs/ --manifest my/manifest.parquet",
+        "Take over a run folder of omni_extract_bench, graded again, or a run record of extractkit. Asks nobody.",
+        "oeb import old-runs/datalab-f46415c9 --out runs/ --manifest my/manifest.parquet\n"
+        "  oeb import results/run-2026-08-01T09-30-00-000Z.json --out predictions/",
     )  # fmt: skip
     parser.add_argument(
-        "folder", metavar="DIR", help="settings.json, predictions/, records/ and scores.jsonl are in it"
+        "folder",
+        metavar="DIR|FILE",
+        help="with settings.json, predictions/, records/ and scores.jsonl; or a record",
     )
     parser.add_argument("--out", default="runs", metavar="DIR|URL", help="where runs go; default runs")
     parser.add_argument("--manifest", metavar="FILE|URL", help="the corpus; default the one that --out is of")
@@ -29,6 +33,8 @@ def add(commands: Any) -> None:
 
 
 def _import(given: argparse.Namespace) -> int:
+    if given.folder.endswith(".json"):
+        return _import_record(given)
     from .. import progress
     from ..folders import corpus_at
     from ..imports import import_run
@@ -50,3 +56,21 @@ def _import(given: argparse.Namespace) -> int:
     )
     print(imported.run.address)
     return 4 if any(not one.tied for one in imported.differences) else 0
+
+
+def _import_record(given: argparse.Namespace) -> int:
+    from .. import storage
+    from ..extractkit.exchange import predictions_of
+    from ..extractkit.record import read_record
+
+    try:
+        record = read_record(storage.read(given.folder), given.folder)
+    except FileNotFoundError:
+        raise RequestError(f"no file at {given.folder}") from None
+    predictions = list(predictions_of(record))
+    for model, doc_id, data in predictions:
+        storage.put(storage.join(given.out, model, f"{storage.encode_id(doc_id)}.json"), data)
+    models = ", ".join(dict.fromkeys(model for model, _, _ in predictions))
+    note(f"{len(predictions)} predictions of {models}; provider=replay scores them on the corpus they are of")
+    print(given.out)
+    return 0

@@ -23,6 +23,7 @@ from . import (
     ledger,
     predict,
     providers,
+    report,
     score,
     show,
     simulate,
@@ -35,7 +36,8 @@ EPILOG = (
     "5 storage, 129/130/143 stopped"
 )
 COMMANDS = (
-    score, predict, benchmark, show, audit, diff, verify, explain, export, imports, ledger, providers, corpus, simulate,
+    score, predict, benchmark, show, report, audit, diff, verify, explain, export, imports, ledger, providers, corpus,
+    simulate,
 )  # fmt: skip
 
 

@@ -1,0 +1,1 @@
+"""What the extractkit harness keeps of a run, and the tables that are made of nothing else."""
