@@ -10,7 +10,8 @@ from oeb_ray.corpus.forms import FORMS
 from oeb_ray.corpus.labelled import ENDINGS
 from oeb_ray.extractkit.results import MISSING, document_result, usage_of
 from oeb_ray.media import media_type
-from oeb_ray.providers.evidence import cleaned, faults_of
+from oeb_ray.providers import evidence
+from oeb_ray.scoring.field_accuracy.gold import CORNERS
 
 MOST_CALLS = 2
 
@@ -44,14 +45,31 @@ def run_doc(
 
 def read_reply(text: str, form: str, pages: int) -> tuple[Any, str | None]:
     """The answer in a model's text, and what is wrong with it; an answer that lacks something is given all the same."""
-    schema = json.loads(FORMS[form].schema())
+    asked = evidence.form_of(json.loads(FORMS[form].schema()))
     try:
         answer = json.loads(text)
     except ValueError:
         return None, "ExtractionFailedError"
-    if faults_of(answer, schema):
+    if evidence.faults(asked, answer):
         return None, "ExtractionFailedError"
     if not answer["readable"]:
         return None, "DocumentUnreadableError"
-    found = cleaned(answer["fields"], schema, pages)
-    return found.fields, MISSING if found.missing else None
+    found = evidence.taken(asked, answer["fields"], pages)
+    return with_places(found.data, found.citations), MISSING if found.missing else None
+
+
+def with_places(data: Any, citations: Sequence[dict[str, Any]]) -> Any:
+    """Bare values and what is said of them beside, as the harness has both: a leaf in place of each value."""
+    beside = {entry["path"]: entry for entry in citations}
+
+    def leaf(value: Any, path: str) -> Any:
+        if isinstance(value, dict):
+            return {name: leaf(below, f"{path}.{name}" if path else name) for name, below in value.items()}
+        if isinstance(value, list):
+            return [leaf(member, f"{path}[{number}]") for number, member in enumerate(value)]
+        entry = beside[path]
+        page, box = entry["page"], entry["box"]
+        corners = box and dict(zip(CORNERS, box, strict=True))
+        return {"value": value, "confidence": entry["confidence"], "page": page and page - 1, "bbox": corners}
+
+    return leaf(data, "")

@@ -28,12 +28,12 @@ from oeb_ray.digests import digest
 from oeb_ray.errors import RequestError
 from oeb_ray.extractkit.record import file_name, latest
 from oeb_ray.extractkit.report import blocks, extras_line, field_table, main_table
-from oeb_ray.providers.evidence import cleaned
+from oeb_ray.providers import evidence
 from oeb_ray.scoring import field_accuracy
 from oeb_ray.scoring.field_accuracy.gold import box_of
 from oeb_ray.scoring.geometry import iou
 
-from .extractkit_runs import run_doc, sniffed
+from .extractkit_runs import run_doc, sniffed, with_places
 from .file_server import file_server
 
 NAME = "extractkit_vectors.jsonl"
@@ -131,10 +131,11 @@ def mapped(vector: Vector) -> Any:
 @checks("unwrap")
 def unwrapped(vector: Vector) -> Any:
     given = vector["input"]
-    found = cleaned(given["fields"], json.loads(FORMS[given["schema"]].schema()), given["pages"])
+    form = evidence.form_of(json.loads(FORMS[given["schema"]].schema()))
+    found = evidence.taken(form, given["fields"], given["pages"])
     return {
-        "data": found.data, "fields": found.fields, "missingPaths": found.missing, "issueCount": len(found.issues),
-        "issuePaths": [path for path, _ in found.issues],
+        "data": found.data, "fields": with_places(found.data, found.citations), "missingPaths": found.missing,
+        "issueCount": len(found.issues), "issuePaths": [path for path, _ in found.issues],
     }  # fmt: skip
 
 
