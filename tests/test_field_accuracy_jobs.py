@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import types
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from .helpers import contents, run_inline
 from .test_extractkit_vectors import differs
 
 MODELS = ("replay-alpha", "replay-beta")
+LOST = "docile-val-dc7c5091b33e1bc286749ccd"  # the document whose request was lost, by one model
 BOTH = "scorer=[field_matching,field_accuracy]"
 
 
@@ -198,6 +200,7 @@ def test_runs_become_the_record_that_the_harness_makes(
             for key in ("dataset", "schema", "fields", "extraLineItems"):
                 assert differs(mine[key], theirs[key]) is None, (mine["docId"], key)
             assert (mine["error"] is None) == (theirs["error"] in (None, MISSING)) and mine["usage"] is None
+    assert "conditions" not in record
     assert main(["report", "--format", "extractkit", str(path)]) == 0
     assert "| replay-alpha | 6 | 95.3% | 92.9% | 85.3% | \u2014 |" in capsys.readouterr().out
 
@@ -248,3 +251,55 @@ def test_what_cannot_be_exchanged_is_refused_by_name(small: Any, finished: str, 
     record["runs"][0]["docs"][0]["docId"] = "other/1"
     with pytest.raises(RequestError, match="'other/1' is no document"):
         list(predictions_of(record))
+    doc = record["runs"][0]["docs"][0] | {"docId": "cord/test/0"}
+    field = doc["fields"][0]
+    for changed, said in (
+        ({"fields": [field | {"path": "lineItems.99999999.amount"}]}, "no path such as total"),
+        ({"fields": [field | {"path": "lineItems.x.amount"}]}, "no path such as total"),
+        ({"extraLineItems": 10**9}, "items too many"),
+    ):
+        with pytest.raises(RequestError, match=said):
+            list(predictions_of({"runs": [{"model": "m", "docs": [doc | changed]}]}))
+
+
+def test_what_is_pinned_and_was_not_there_is_a_condition_of_the_run(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The receipts' half alone, as without a token for the invoices."""
+    docs = labelled.cord_docs(str(CORD), "test")
+    pinned = [doc for doc in docs if doc.doc_id not in ("cord-test-5", "cord-test-7")]
+    manifest, _ = labelled.make_corpus(pinned, str(tmp_path / "half"))
+    out = tmp_path / "out"
+    run_inline([*words(place, out, "scorer=field_accuracy"), f"corpus.manifest='{manifest}'"])
+    assert main(["export", str(out), "--format", "extractkit", "--pins", str(PINS), "--out", str(tmp_path)]) == 0
+    path = capsys.readouterr().out.strip()
+    assert json.loads(Path(path).read_text())["conditions"] == ["6 of 6 pinned invoices are left out."]
+    assert main(["report", "--format", "extractkit", path]) == 0
+    assert "6 of 6 pinned invoices are left out." in capsys.readouterr().out
+
+
+def test_what_was_spent_on_lost_requests_and_what_an_answer_lacks_are_told(
+    done: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def receipts(out: str, run: str, ids: Any) -> Any:
+        found = stored_receipts(out, run, ids)
+        return {
+            key: replace(one, tokens_in=10, tokens_out=1, error_type="Unreachable" if key == LOST else None)
+            for key, one in found.items()
+        }
+
+    def read(address: str) -> bytes:
+        data = storage.read(address)
+        if address.endswith("records/cord-test-3.json"):
+            data = json.dumps(json.loads(data) | {"raw": {"missing": ["$.total"]}}).encode()
+        return data
+
+    monkeypatch.setattr("oeb_ray.extractkit.exchange.stored_receipts", receipts)
+    monkeypatch.setattr("oeb_ray.extractkit.exchange.storage", types.SimpleNamespace(read=read))
+    record = record_of_runs(runs_at(str(done)), corpus_at(str(done), None, None), {})
+    docs = {doc["docId"]: doc for run in record["runs"] if run["model"] == "replay-beta" for doc in run["docs"]}
+    lost = docs[str(labelled.harness_id(LOST))]
+    assert lost["usage"] is None and lost["spent"]["inputTokens"] == 10
+    assert docs["cord/test/1"]["usage"]["inputTokens"] == 10 and "spent" not in docs["cord/test/1"]
+    assert docs["cord/test/3"]["error"] == "MissingRequiredFieldsError: $.total"
+    assert any(field["valueCorrect"] for field in docs["cord/test/3"]["fields"])

@@ -54,8 +54,7 @@ def _export_record(given: argparse.Namespace) -> int:
 
     runs = runs_at(given.run)
     corpus = corpus_at(runs[0].out, None, None)
-    checksum = load_pins(given.pins).checksum if given.pins else None
-    record = record_of_runs(runs, corpus, {}, checksum)
+    record = record_of_runs(runs, corpus, {}, load_pins(given.pins) if given.pins else None)
     address = storage.join(given.out or "results", file_name(record["startedAt"]))
     storage.put(address, record_file(record))
     note(f"{len(record['runs'])} models, {sum(len(run['docs']) for run in record['runs'])} documents")

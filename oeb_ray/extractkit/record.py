@@ -85,8 +85,10 @@ def merged(records: Sequence[tuple[str, Json]]) -> Json:
             seen.setdefault(run["model"], name)
     if twice:
         raise refused("records cannot be merged", twice)
+    conditions = dict.fromkeys(text for _, record in records for text in record.get("conditions", ()))
     return first | {
         "startedAt": min(record["startedAt"] for _, record in records),
+        **({"conditions": list(conditions)} if conditions else {}),
         "runs": [run for _, record in records for run in record["runs"]],
     }
 
@@ -125,6 +127,9 @@ def _faults(value: Any) -> Iterator[str]:
         yield f"startedAt is {_shown(value.get('startedAt'))}, not a time such as 2026-08-01T09:30:00.000Z"
     if not (isinstance(value.get("manifestChecksum"), str) and _CHECKSUM.fullmatch(value["manifestChecksum"])):
         yield f"manifestChecksum is {_shown(value.get('manifestChecksum'))}, not a SHA-256"
+    conditions = value.get("conditions", [])
+    if not isinstance(conditions, list) or not all(isinstance(condition, str) for condition in conditions):
+        yield "conditions is no list of texts"
     for at, run in _members(value.get("runs"), "runs"):
         if not isinstance(run, dict) or not isinstance(run.get("model"), str):
             yield f"{at} has no model"

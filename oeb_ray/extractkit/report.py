@@ -93,7 +93,7 @@ def page(record: Json) -> str:
     parts = [
         "# Benchmark",
         f"Run of {record['startedAt']}, manifest {record['manifestChecksum'][:12]}.",
-        *record.get("conditions", ()),
+        *map(_cell, record.get("conditions", ())),
     ]
     for block in blocks(record):
         parts += [f"## {TITLES.get(block.schema, _cell(block.schema))}", _lines(main_table(block))]
