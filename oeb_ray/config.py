@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from .errors import RequestError, refused, suggestion
+from .prices import PriceList, read_prices
 from .providers.models import GROUP, HOW, HOW_OPTIONS
 from .scorers import SCORERS
 from .storage import protocol_of
@@ -29,7 +30,7 @@ RETRY = ("", "transient", "all")
 MOST_REPEATS = 99
 SHORTEST_KEY = 8  # characters from which a value is looked for
 _SECRET = re.compile(r"(^|_)(api_?key|key|secret|token|password|credentials?)$", re.IGNORECASE)
-GROUPS = ("provider", "corpus", "storage", "cluster", "scorer", "experiment")
+GROUPS = ("provider", "corpus", "storage", "cluster", "scorer", "prices", "experiment")
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Job:
     ``providers``: per provider what its config says; ``repo``: a dataset of the hub, else ``manifest`` is the corpus,
     which ``source`` is laid out as first if it is given;
     ``timeout``: seconds per document; ``scorers``: their names; ``config``: all of it as it was resolved, for the
-    record; ``rehearsal``: dials by simulated vendor, None to call the real ones.
+    record; ``rehearsal``: dials by simulated vendor, None to call the real ones; ``prices``: what models list.
     """
 
     providers: Mapping[str, Mapping[str, Any]]
@@ -67,6 +68,7 @@ class Job:
     rehearsal: Mapping[str, Any] | None = None
     scorers: tuple[str, ...] = ("field_matching",)
     source: str | None = None
+    prices: PriceList | None = None
 
 
 def conf_dir() -> Path:
@@ -153,7 +155,7 @@ def _instead(member: str, known: Sequence[str]) -> str:
 _KEYS = (
     "suites only limit timeout verdicts rescore predict_only score_only retry_failed predict_stale repeats dry_run "
     "confirm timings storage.root corpus.name corpus.repo corpus.manifest corpus.data_root corpus.source cluster.kind "
-    "cluster.cpus cluster.address scorers rehearsal providers"
+    "cluster.cpus cluster.address scorers rehearsal lineup prices.date prices.models providers"
 ).split()
 
 
@@ -206,7 +208,10 @@ def read_job(config: DictConfig, values: Mapping[str | tuple[str, ...], Any] | N
         rehearsal=read.rehearsal(),
         scorers=read.scorers(),
         source=source,
+        prices=read_prices(plain.get("prices"), problems),
     )
+    if read.one("lineup", bool, "true or false") is True and not problems:
+        job = _with_lineup(job)
     if type(job.repeats) is int and not 1 <= job.repeats <= MOST_REPEATS:
         problems.append(f"repeats={job.repeats}: wants a whole number from 1 to {MOST_REPEATS}")
     if job.predict_only is True and job.score_only is True:
@@ -224,6 +229,16 @@ def read_job(config: DictConfig, values: Mapping[str | tuple[str, ...], Any] | N
     if problems:
         raise refused("the configuration is refused", dict.fromkeys(problems))
     return job
+
+
+def _with_lineup(job: Job) -> Job:
+    """The job with the models that the environment selects. Raises RequestError."""
+    from .lineup import narrowed
+
+    if job.prices is None:
+        raise RequestError("lineup=true asks the models of a price list; choose one with prices=NAME")
+    calls = job.rehearsal is None and not job.score_only
+    return replace(job, providers=narrowed(job.providers, job.prices, os.environ, keys=calls))
 
 
 def _plain(config: DictConfig, prefix: str, problems: list[str]) -> dict[str, Any]:

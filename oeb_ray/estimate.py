@@ -1,6 +1,7 @@
 """What a plan will cost and how long it will take, from what earlier documents did.
 
-In: a Plan. Out: an Estimate per Run. What nobody has seen yet is None, never zero.
+In: a Plan. Out: an Estimate per Run. What nobody has seen yet is None, never zero. Where a vendor stated tokens and no
+dollars, they are reckoned at list prices, and the estimate says so.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from . import prices
 from .plan import Plan, RunPlan
 from .records import Receipt
 
@@ -46,12 +48,24 @@ def estimates(plan: Plan) -> dict[str, Estimate]:
 def _rate(plan: Plan, made: RunPlan) -> Rate:
     own = _answered(made)
     if own:
-        return _mean(own, f"as {len(own)} earlier ones of this run")
+        return _listed(plan, made, own, _mean(own, f"as {len(own)} earlier ones of this run"))
     alike = [receipt for other in plan.runs if other.run.provider == made.run.provider for receipt in _answered(other)]
     if alike:
-        return _mean(alike, f"as {len(alike)} of {made.run.provider} at other settings")
+        return _listed(plan, made, alike, _mean(alike, f"as {len(alike)} of {made.run.provider} at other settings"))
     reckoned = made.run.lane.usd_per_doc if made.run.lane else None
     return Rate(reckoned, None, None, "as usd_per_doc says" if reckoned is not None else "no earlier documents")
+
+
+def _listed(plan: Plan, made: RunPlan, receipts: Collection[Receipt], rate: Rate) -> Rate:
+    """The rate with dollars at list prices, where nobody stated any."""
+    if rate.usd is not None or rate.credits is not None or plan.prices is None:
+        return rate
+    price = plan.prices.of(made.run.provider, made.run.settings)
+    costs = [prices.cost(price, receipt.tokens_in, receipt.tokens_out) for receipt in receipts]
+    known = [cost for cost in costs if cost is not None]
+    if not known:
+        return rate
+    return rate._replace(usd=math.fsum(known) / len(known), basis=f"{rate.basis}, at prices of {plan.prices.date}")
 
 
 def _answered(made: RunPlan) -> list[Receipt]:

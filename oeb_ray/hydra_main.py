@@ -14,6 +14,7 @@ from typing import Any
 
 import hydra
 
+from . import envfile
 from .cli.base import ended
 from .cli.job import run_and_print
 from .config import composed, conf_dir, read_job
@@ -26,6 +27,7 @@ def main(values: Mapping[str | tuple[str, ...], Any] | None = None) -> int:
 
 def _collected() -> list[Any]:
     """The configs that the command line composes: one, several under ``-m``, none for ``--cfg`` and ``--help``."""
+    envfile.load()
     words = sys.argv[1:]
     if not any(word.startswith("-") for word in words):
         return [composed(words)]

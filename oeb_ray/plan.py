@@ -19,6 +19,7 @@ from .cost import expected
 from .digests import digest
 from .errors import MissingCredential, RequestError, WorkerLost, refused
 from .folders import check_corpus, check_settings, other_work
+from .prices import PriceList
 from .providers.contract import LaneOptions, choice_warnings, typed
 from .providers.models import named
 from .providers.registry import find, lane_of, name_of, paid, resolved, run_name, settings_class
@@ -78,7 +79,8 @@ class RunPlan:
 class Plan:
     """All Runs of a job over one corpus. ``homes``: each document's, by position in the manifest.
 
-    ``config``: what was asked for, and the versions of packages, as each Run's config.json keeps it.
+    ``config``: what was asked for, and the versions of packages, as each Run's config.json keeps it. ``prices``: what
+    models list, for the estimate.
     """
 
     out: str
@@ -90,6 +92,7 @@ class Plan:
     files: FileDigests
     warnings: list[str] = field(default_factory=list)
     config: dict[str, Any] = field(default_factory=dict)
+    prices: PriceList | None = None
 
     def item(self, run: RunPlan, position: int) -> ScoreItem:
         """The document at a position as it is scored for a Run; it must have a receipt."""

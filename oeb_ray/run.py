@@ -83,6 +83,7 @@ def _plan(jobs: list[Job], expanded: tuple[list[Run], list[str]], corpus: Corpus
     )  # fmt: skip
     plan = make_plan(storage.absolute(job.out), corpus, runs, selection)
     plan.warnings.extend(warnings)
+    plan.prices = job.prices
     plan.config = {"jobs": [each.config for each in jobs], "versions": _versions()}
     return plan
 

@@ -61,6 +61,7 @@ NEEDED = {
     "storage=gcs": ["storage.root=gs://b"],
     "storage=azure": ["storage.root=abfs://b"],
     "cluster=existing": ["cluster.address='h:1'"],
+    "experiment=extractkit": ["score_only=true"],  # its keys are looked for where vendors would be called
 }
 
 

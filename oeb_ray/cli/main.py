@@ -10,7 +10,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from .. import __version__
+from .. import __version__, envfile
 from ..errors import RequestError, suggestion
 from . import (
     audit,
@@ -47,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
+    envfile.load()
     parser = _parser()
     given, rest = parser.parse_known_args(arguments)
     if hasattr(given, "take"):

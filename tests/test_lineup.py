@@ -1,0 +1,146 @@
+"""Models of a price list: which are asked, what tokens come to, and where keys may stand."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oeb_ray.config import composed, read_job
+from oeb_ray.errors import OebError, RequestError
+from oeb_ray.lineup import MODELS, PROVIDERS, selected
+from oeb_ray.prices import Price, PriceList, cost, read_prices
+from oeb_ray.providers.openrouter import OPENROUTER
+from oeb_ray.providers.registry import PAID
+from tests.helpers import make_pdf_corpus
+
+DATA = Path(os.environ.get("OEB_TEST_VECTORS") or Path(__file__).parent / "data")
+VECTORS = [
+    json.loads(line)
+    for line in (DATA / "extractkit_vectors.jsonl" if DATA.is_dir() else DATA).read_bytes().split(b"\n")
+    if line
+]
+LINEUP = ("corpus=sample", "experiment=extractkit")
+
+
+def lines(kind: str) -> Any:
+    chosen = [line for line in VECTORS if line["kind"] == kind]
+    assert chosen
+    return pytest.mark.parametrize("line", chosen, ids=[f"vector-extractkit-{line['id']}" for line in chosen])
+
+
+@pytest.fixture
+def prices() -> PriceList:
+    found = read_job(composed(["corpus=sample"])).prices
+    assert found is not None
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for vendor in PAID.values():
+        for name in vendor.credential:
+            monkeypatch.delenv(name, raising=False)
+    for name in (PROVIDERS, MODELS):
+        monkeypatch.delenv(name, raising=False)
+
+
+@lines("select_models")
+def test_models_are_selected_as_the_reference_does(line: dict[str, Any], prices: PriceList) -> None:
+    expected = line["expect"]
+    if "error" in expected:
+        with pytest.raises(OebError) as caught:
+            selected(prices, line["input"]["env"])
+        assert all(name in str(caught.value) for name in expected["mentions"]) and caught.value.exit_code == 2
+        return
+    found = selected(prices, line["input"]["env"])
+    assert list(found) == expected["providers"]
+    listed = [(model, prices.models[name][model]) for name, models in found.items() for model in models]
+    assert [
+        {"name": model, "inputPerMTokUSD": price.given, "outputPerMTokUSD": price.made} for model, price in listed
+    ] == expected["models"]
+
+
+@lines("cost")
+def test_tokens_come_to_what_they_do_in_the_reference(line: dict[str, Any]) -> None:
+    given, expected = line["input"], line["expect"]["costUSD"]
+    listed = given["pricing"]
+    price = Price(listed["inputPerMTokUSD"], listed["outputPerMTokUSD"]) if listed else None
+    found = cost(price, given["inputTokens"], given["outputTokens"])
+    assert found is None if expected is None else found == pytest.approx(expected, rel=1e-9)
+
+
+def test_tokens_from_a_cache_have_a_price_of_their_own() -> None:
+    assert cost(Price(4, 20, 0.4), 1_000_000, 0, 500_000) == pytest.approx(2.2)
+    assert cost(Price(4, 20), 1_000_000, 0, 500_000) == 4, "a list without that price reckons them as any other"
+    assert cost(Price(4, 20, 0.4), 10, 0, 1_000_000) == pytest.approx(4e-6), "no more are cached than were read"
+    assert cost(Price(4, 20), None, 5) is None
+
+
+def test_what_is_no_price_is_named() -> None:
+    problems: list[str] = []
+    read_prices({"date": 2026, "models": {"openai": {"a": {"in": 1}, "b": {"in": -1, "out": 2}, "c": 3}}}, problems)
+    assert len(problems) == 4 and all("prices." in problem for problem in problems)
+    with pytest.raises(RequestError, match=r"2026-08: choose|2026-07"):
+        composed(["corpus=sample", "prices=2026-70"])
+
+
+def test_the_experiment_asks_every_model_whose_key_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    monkeypatch.setenv("GEMINI_API_KEY", "k")
+    monkeypatch.setenv(MODELS, "gemini-2.5-pro claude-sonnet-5")
+    job = read_job(composed(LINEUP))
+    assert {name: entry["options"] for name, entry in job.providers.items()} == {
+        "anthropic": [{"model": "claude-sonnet-5"}],
+        "google": [{"model": "gemini-2.5-pro"}],
+    }
+    assert all(entry["evidence"] is True for entry in job.providers.values()) and job.scorers == ("field_accuracy",)
+    monkeypatch.setenv(MODELS, "gpt-5.4-mini")
+    with pytest.raises(RequestError, match=r"gpt-5\.4-mini"):
+        read_job(composed(LINEUP))
+
+
+def test_a_line_up_without_prices_or_keys_is_refused() -> None:
+    with pytest.raises(OebError, match="GOOGLE_GENERATIVE_AI_API_KEY"):
+        read_job(composed(LINEUP))
+    with pytest.raises(RequestError, match="price list"):
+        read_job(composed(["corpus=sample", "lineup=true", "~prices"]))
+
+
+# --- .env ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_example_names_every_key() -> None:
+    text = (Path(__file__).parent.parent / ".env.example").read_text()
+    names = {name for vendor in (*PAID.values(), OPENROUTER) for name in vendor.credential}
+    assert {name for name in (*names, PROVIDERS, MODELS, "DOCILE_TOKEN", "HF_TOKEN") if name not in text} == set()
+    assert not [line for line in text.splitlines() if "=" in line and line.partition("=")[2] and line[0] != "#"]
+
+
+@pytest.mark.parametrize("command", [["oeb_ray", "benchmark"], ["jobs.benchmark"]])
+def test_the_file_fills_in_what_is_not_set_and_overrides_nothing(tmp_path: Path, command: list[str]) -> None:
+    corpus = make_pdf_corpus(tmp_path / "corpus", 1)
+    (tmp_path / ".env").write_text("ANTHROPIC_API_KEY='from file'\nexport EVAL_MODELS=claude-haiku-4-5,gpt-5.4-mini\n")
+    words = ["experiment=extractkit", "corpus=manifest", f"corpus.manifest='{corpus.manifest}'", "dry_run=true",
+             "cluster=inline", "scorer=[field_matching]"]  # fmt: skip
+
+    def run(**environment: str) -> tuple[int, str]:
+        env = {key: value for key, value in os.environ.items() if not key.startswith("EVAL_")} | environment
+        env["PYTHONPATH"] = str(Path(__file__).parent.parent)
+        ended = subprocess.run(
+            [sys.executable, "-m", *command, *words], cwd=tmp_path, env=env, capture_output=True, text=True
+        )
+        return ended.returncode, ended.stdout + ended.stderr
+
+    code, said = run()
+    assert code == 2 and "gpt-5.4-mini" in said and "from file" not in said
+    code, said = run(EVAL_MODELS="claude-haiku-4-5")
+    assert code == 0 and "claude-haiku-4-5" in said and "from file" not in said
+    (tmp_path / ".env").write_bytes(b"A=\xff\n")
+    code, said = run()
+    assert code == 2 and ".env" in said
