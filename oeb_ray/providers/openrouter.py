@@ -7,6 +7,7 @@ error; the code inside it counts. ``base_url`` says whose server it is, and so w
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,7 +18,8 @@ from . import chat_replies, vendors
 from .accepts import sent_name
 from .chat import ChatVendor, Question, data_url
 from .chat_replies import Completion, Read
-from .contract import Call, Document, Extraction, Response, VendorOptions
+from .contract import Call, Document, Extraction, Response
+from .page_images import page_images
 from .transport import VendorRules, has_key
 from .vendor import Line
 
@@ -33,6 +35,7 @@ class Chat(ChatVendor):
     """Chat models at one kind of server; `served_by` says which. ``name``, with server and key, makes the account."""
 
     Settings = vendors.Chat
+    Options = vendors.ChatOptions
 
     def __init__(self, name: str, credential: tuple[str, ...], *, states_usd: bool) -> None:
         self.name, self.credential, self.states_usd = name, credential, states_usd
@@ -102,7 +105,7 @@ class Chat(ChatVendor):
         document: Document,
         schema: dict[str, Any],
         settings: vendors.Chat,
-        options: VendorOptions,
+        options: vendors.ChatOptions,
         call: Call | None,
     ) -> Extraction:
         """Asks for completions until one holds an object. Raises what `ChatVendor.talk` does."""
@@ -110,7 +113,10 @@ class Chat(ChatVendor):
             raise InternalError(f"{settings.base_url} is another kind of server than {self.name}")
         line = self.line(call, settings, options)
         await self.check(document)
-        return await self.talk(line, Question(document, sent_name(document, options.send_name), schema), settings)
+        drawn = options.page_images and document.media_type == PDF
+        images = await asyncio.to_thread(page_images, document.data) if drawn else ()
+        name = sent_name(document, options.send_name)
+        return await self.talk(line, Question(document, name, schema, images=images), settings)
 
 
 OPENROUTER = Chat("openrouter", ("OPENROUTER_API_KEY",), states_usd=True)

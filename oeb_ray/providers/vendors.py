@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .contract import setting
+from .contract import VendorOptions, setting
 
 OPENROUTER = "https://openrouter.ai/api/v1"
 CEILINGS = {
@@ -114,3 +114,10 @@ class Chat:
     max_output_tokens: int | None = setting(None, help="null: the model's ceiling", unit="tokens", minimum=0)
     base_url: str = setting(OPENROUTER, help="any OpenAI-compatible server")
     attempts: int = setting(3, help="completions tried for a usable answer", minimum=1)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatOptions(VendorOptions):
+    """The run options of chat models."""
+
+    page_images: bool = setting(False, help="send an image of each page of a PDF, for servers that take no PDFs")

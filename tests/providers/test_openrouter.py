@@ -15,7 +15,7 @@ from oeb_ray import calls, layout, storage
 from oeb_ray.errors import AccountFailure, InternalError, LimitReached, RequestError, VendorError
 from oeb_ray.plan import expand
 from oeb_ray.providers import vendors
-from oeb_ray.providers.contract import Document, VendorOptions
+from oeb_ray.providers.contract import Document
 from oeb_ray.providers.openrouter import served_by
 from oeb_ray.providers.registry import find
 from oeb_ray.simulator import Profile, Simulator
@@ -100,7 +100,7 @@ SCHEMA = {"type": "object", "properties": {"nâme": {"type": "string"}}}
 def asked(document: Document, call: FakeCall, **given: Any) -> Any:
     settings = vendors.Chat(**{"model": MODEL, "max_output_tokens": 64_000} | given)
     provider = served_by(settings.base_url)
-    return asyncio.run(provider.extract(document, SCHEMA, settings, VendorOptions(), call))
+    return asyncio.run(provider.extract(document, SCHEMA, settings, vendors.ChatOptions(), call))
 
 
 def test_the_request_is_as_the_protocol_has_it() -> None:
@@ -169,7 +169,7 @@ def test_an_adapter_of_another_server_refuses() -> None:
     call = FakeCall([reply(200, body('{"a": 1}'))])
     provider: Any = find(MODEL)
     with pytest.raises(InternalError, match="another kind of server"):
-        asyncio.run(provider.extract(pdf(), SCHEMA, settings, VendorOptions(), call))
+        asyncio.run(provider.extract(pdf(), SCHEMA, settings, vendors.ChatOptions(), call))
     assert not call.requests
 
 
@@ -490,3 +490,43 @@ def test_the_key_is_in_no_record_when_it_is_printed_back(make: Make) -> None:
     echo = body('{"a": 1}', echo=f"Bearer {KEY}")
     _, record, _ = one(make, body(f"talk {KEY}"), echo)
     assert record["error"] is None and KEY not in json.dumps(record) and "[redacted]" in json.dumps(record)
+
+
+# --- pages as images ----------------------------------------------------------------------------------------------
+
+
+def drawn(data: bytes) -> list[Any]:
+    call = FakeCall([reply(200, body('{"a": 1}'))])
+    settings = vendors.Chat(model=MODEL, max_output_tokens=64_000, base_url="http://gpu-node:8000/v1")
+    provider = served_by(settings.base_url)
+    document = Document("a", "a.pdf", "application/pdf", data)
+    asyncio.run(provider.extract(document, SCHEMA, settings, vendors.ChatOptions(page_images=True), call))
+    return list(call.requests[0].json["messages"][1]["content"][:-1])
+
+
+def sheets(count: int, size: str = "200 100") -> bytes:
+    """A PDF of so many empty pages."""
+    kids = " ".join(f"{number + 3} 0 R" for number in range(count))
+    pages = "".join(
+        f"{number + 3} 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 {size}]>>endobj\n" for number in range(count)
+    )
+    tree = f"1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[{kids}]/Count {count}>>endobj\n"
+    return f"%PDF-1.4\n{tree}{pages}trailer<</Root 1 0 R>>\n".encode()
+
+
+def test_pages_are_sent_as_images_where_a_server_takes_no_pdf() -> None:
+    parts = drawn(sheets(3))
+    assert [part["type"] for part in parts] == ["image_url"] * 3
+    head, _, data = parts[0]["image_url"]["url"].partition(";base64,")
+    image = base64.b64decode(data)
+    width, height = (int.from_bytes(image[place : place + 4], "big") for place in (16, 20))
+    assert head == "data:image/png" and image.startswith(b"\x89PNG\r\n\x1a\n")
+    assert (width, height) == (556, 278), "200 dpi"
+    large = base64.b64decode(drawn(sheets(1, "14400 7200"))[0]["image_url"]["url"].partition(";base64,")[2])
+    assert int.from_bytes(large[16:20], "big") == 2000
+
+
+@pytest.mark.parametrize(("data", "words"), [(sheets(51), "at most 50 pages"), (b"%PDF-1.4\nx", "cannot be drawn")])
+def test_what_cannot_be_sent_as_images_is_refused_unsent(data: bytes, words: str) -> None:
+    with pytest.raises(VendorError, match=words):
+        drawn(data)
