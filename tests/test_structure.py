@@ -14,7 +14,7 @@ PACKAGE = ROOT / "oeb_ray"
 
 # A module may import from the layers above it in this list, and from its own part of the package.
 LAYERS = [
-    {"errors", "digests", "jsontext", "records", "media", "loops", "clock", "__init__"},
+    {"errors", "digests", "jsontext", "records", "media", "loops", "clock", "untrusted", "__init__"},
     {"backends", "scoring"},
     {"storage"},
     {"providers", "layout", "scorers", "prices", "envfile"},
@@ -28,7 +28,7 @@ LAYERS = [
     {"runstate", "ready", "estimate", "reasons", "harness", "handover"},
     {"driver"},
     {"run"},
-    {"imports", "verify"},
+    {"imports", "verify", "harbor"},
     {"progress", "rehearsal"},
     {"benchmark"},
     {"cli"},

@@ -19,6 +19,7 @@ from . import (
     diff,
     explain,
     export,
+    harbor,
     imports,
     ledger,
     predict,
@@ -37,7 +38,7 @@ EPILOG = (
 )
 COMMANDS = (
     score, predict, benchmark, show, report, audit, diff, verify, explain, export, imports, ledger, providers, corpus,
-    simulate,
+    harbor, simulate,
 )  # fmt: skip
 
 

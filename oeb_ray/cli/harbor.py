@@ -1,0 +1,105 @@
+"""`oeb harbor`: task folders for coding agents, their verifier, and jobs that ran them."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ..errors import RequestError
+from ..jsontext import visible
+from .base import declare, note
+
+
+def add(commands: Any) -> None:
+    """Declares `oeb harbor`."""
+    parser = declare(
+        commands, "harbor", "Task folders for coding agents: write, check, verify, run, import.",
+        "oeb harbor export --out tasks/ --limit 10 corpus=sample",
+    )  # fmt: skip
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    _add_export(actions)
+    check = declare(actions, "check", "Hash the files of exported tasks again and name every difference and leak.",
+                    "oeb harbor check tasks/")  # fmt: skip
+    check.add_argument("folder", metavar="DIR|URL", help="what `oeb harbor export` wrote")
+    check.set_defaults(command=_check)
+    verify = declare(
+        actions, "verify", "Judge one output of a task: writes reward.txt, metrics.json and feedback.json.",
+        "oeb harbor verify tasks/tasks/inv-2024-0093 --output output.json --logs verifier/",
+    )  # fmt: skip
+    verify.add_argument("task", metavar="DIR", help="the task's folder")
+    verify.add_argument("--output", required=True, metavar="FILE", help="what the agent left; need not exist")
+    verify.add_argument("--logs", required=True, metavar="DIR", help="where the three files go")
+    verify.add_argument("--timeout", type=float, metavar="S", help="seconds that scoring may take; default 1700")
+    verify.set_defaults(command=_verify)
+
+
+def _add_export(actions: Any) -> None:
+    export = declare(actions, "export", "Write a Harbor task for each document of a corpus.",
+                     "oeb harbor export --out tasks/ --limit 10 corpus=sample")  # fmt: skip
+    export.add_argument("--out", required=True, metavar="DIR|URL", help="where tasks/ and the manifest go")
+    export.add_argument("--org", default="oeb", metavar="NAME", help="first part of the tasks' names; default oeb")
+    export.add_argument("--pivot", metavar="YYYY-MM-DD", help="the day that two-digit years are read from")
+    export.add_argument("--leave-out", action="store_true", help="pass over documents that no task can be made of")
+    export.add_argument("--manifest", metavar="FILE|URL", help="a corpus of your own")
+    export.add_argument("--repo", metavar="ORG/NAME[@REV]", help="a dataset of the Hugging Face hub")
+    export.add_argument("--data-root", metavar="DIR|URL", help="where the manifest's relative paths start")
+    export.add_argument("--suites", nargs="+", metavar="SUITE", help="these suites only")
+    export.add_argument("--only", nargs="+", metavar="DOC_ID", help="these documents only")
+    export.add_argument("--limit", type=int, metavar="N", help="the first N documents; 0: all")
+    export.add_argument(
+        "overrides", nargs="*", metavar="key=value", help="any value of the config, such as corpus=sample"
+    )
+    export.set_defaults(command=_export)
+
+
+def _export(given: argparse.Namespace) -> int:
+    from ..harbor.export import export_tasks
+    from ..harbor.tasks import PIVOT
+    from ..request import job_of
+    from ..run import loaded_corpus
+
+    job = job_of(
+        None,
+        values={"suites": given.suites, "only": given.only, "limit": given.limit},
+        manifest=given.manifest,
+        repo=given.repo,
+        data_root=given.data_root,
+        overrides=given.overrides,
+    )
+    exported = export_tasks(
+        loaded_corpus(job), given.out, org=given.org, pivot=given.pivot or PIVOT, leave_out=given.leave_out
+    )
+    for text in exported.left_out:
+        note(f"left out: {text}")
+    print(f"{len(exported.tasks)} tasks")
+    print(exported.address)
+    return 0
+
+
+def _check(given: argparse.Namespace) -> int:
+    from ..harbor.manifest import differences, read_manifest
+
+    found = 0
+    for text in differences(given.folder):
+        print(visible(text))
+        found += 1
+    print(f"{len(read_manifest(given.folder)['tasks'])} tasks, {found} differences")
+    return 4 if found else 0
+
+
+def _verify(given: argparse.Namespace) -> int:
+    import os
+
+    from ..harbor.tasks import REFERENCE
+    from ..harbor.verifier import SECONDS, Fault, verify
+
+    reference = os.path.join(given.task, REFERENCE)
+    if not os.path.isfile(reference):
+        raise RequestError(f"{reference} is not there; give the folder of one task")
+    try:
+        reward = verify(reference, given.output, given.logs, seconds=given.timeout or SECONDS)
+    except Fault as fault:
+        note(f"oeb: no reward: {fault}")
+        return 1
+    print(reward)
+    return 0
