@@ -18,6 +18,7 @@ from ..records import Lane
 from . import (
     anthropic,
     azure_cu,
+    command,
     datalab,
     extend,
     google,
@@ -48,7 +49,7 @@ _VENDORS: tuple[PaidProvider, ...] = (
 PAID: dict[str, PaidProvider] = {provider.name: provider for provider in _VENDORS}
 OFFLINE: dict[str, Provider] = {provider.name: provider for provider in (pdftext.PdfText(), replay.Replay())}
 PROVIDERS = sorted(PAID)
-ALL_PROVIDERS = sorted([*PAID, *OFFLINE])
+ALL_PROVIDERS = sorted([*PAID, *OFFLINE, command.Command.name])
 
 CARD_NAMES: dict[str, tuple[str, dict[str, Any]]] = {
     "claude": ("anthropic/claude-opus-5", {}),
@@ -79,6 +80,8 @@ def settings_class(name: str) -> type[Any]:
         return OFFLINE[name].Settings
     if name in PAID:
         return PAID[name].Settings
+    if name == command.Command.name:
+        return command.CommandSettings
     raise RequestError(f"unknown provider {name!r}: {suggestion(name, ALL_PROVIDERS)}, or a model id org/model")
 
 
@@ -98,7 +101,7 @@ def paid(name: str, settings: Mapping[str, Any] | None = None) -> PaidProvider |
     """As `find`, for a vendor that bills; None for every other provider."""
     if "/" in name:
         return openrouter.served_by((settings or {}).get("base_url", vendors.OPENROUTER))
-    return PAID.get(name)
+    return command.with_keys(settings) if name == command.Command.name else PAID.get(name)
 
 
 def lane_of(

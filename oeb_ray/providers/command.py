@@ -1,0 +1,221 @@
+"""command: a command line of one's own, such as a coding agent's, works in a closed room and leaves output.json.
+
+In: a document, its schema and the instruction, as files in a fresh folder. Out: what output.json holds, byte for byte,
+also of a command that was stopped at the deadline. The gold, the home folder and the network are out of reach (see
+sandbox.py). What it cost is read from usage.json, if it writes one. It goes through an account's pool like any vendor:
+claims before it starts, so many at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import RequestError, VendorError, VendorTimeout
+from ..jsontext import pretty, read_json
+from ..records import Doc
+from . import sandbox
+from .accepts import sent_name
+from .contract import Call, Document, Extraction, setting
+from .instruction import instruction
+from .sandbox import BUBBLEWRAP, NO_ISOLATION, Ended, Limits, Room
+
+OUTPUT, USAGE = "output.json", "usage.json"
+LARGEST_OUTPUT, LARGEST_USAGE = 64 * 2**20, 2**20
+SHORTEST_KEY = 8  # signs from which a value is taken for a secret
+_COST = ("usd", "cost_usd", "total_cost_usd")
+_IN, _OUT = ("tokens_in", "input_tokens"), ("tokens_out", "output_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSettings:
+    command: str = setting(help="shell command that reads instruction.md in its working folder and leaves output.json")
+    agent: str = setting("command", help="what it is called; commands of one name share a pool")
+    model: str = setting("", help="OEB_MODEL for the command")
+    setup: str = setting("", help="shell command that is run before, with a network, and whose time does not count")
+    keys: str = setting("", help="environment variables that the command gets, such as OPENAI_API_KEY; commas between")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOptions:
+    overlay: bool = setting(False, help="state the benchmark's conventions in the schema's descriptions")
+    send_name: str = setting("neutral", help="the document's file name", choices=("neutral", "original"))
+    isolation: str = setting(BUBBLEWRAP, help="how it is kept apart; none: it can do all that you can",
+                             choices=(BUBBLEWRAP, NO_ISOLATION))  # fmt: skip
+    allow_hosts: str = setting("", help="hosts it may reach, commas between; refused where nothing can enforce that")
+    show: str = setting(
+        "", help="more that it sees, read only: /inside=/outside, commas between; {doc_id} is filled in"
+    )
+    setup_seconds: float = setting(600.0, help="for the setup", unit="s", minimum=1)
+    disk_gb: float = setting(4.0, help="what it may write in all", unit="GB", minimum=0.01)
+
+
+class Command:
+    """See the module's text. ``credential``: the variables whose values the command gets."""
+
+    name = "command"
+    paid = True
+    cap = 4
+    states_usd = False
+    Settings = CommandSettings
+    Options = CommandOptions
+
+    def __init__(self, credential: tuple[str, ...] = ()) -> None:
+        self.credential = credential
+
+    def source(self, doc: Doc, settings: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+        return doc.doc_path
+
+    def host(self, settings: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+        return f"process://{settings['agent']}"
+
+    def problems(self, settings: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+        """No command, no way to keep it apart, or a promise that cannot be kept."""
+        found = [] if settings["command"].strip() else ["command is empty; give the shell command to run"]
+        isolation = options["isolation"]
+        if isolation == BUBBLEWRAP and (fault := sandbox.bubblewrap_fault()):
+            found.append(f"{fault}; isolation=none runs the command without a room, with all that you can reach")
+        elif isolation not in (BUBBLEWRAP, NO_ISOLATION):
+            found.append(f"isolation={isolation!r}: known: {BUBBLEWRAP}, {NO_ISOLATION}")
+        if options["allow_hosts"]:
+            found.append(
+                f"allow_hosts={options['allow_hosts']!r}: {isolation} cannot enforce a list of hosts; leave it out"
+            )
+        try:
+            shown = _shown(options["show"], "")
+        except RequestError as error:
+            return [*found, str(error)]
+        if shown and isolation == NO_ISOLATION:
+            found.append("show: without isolation nothing can be shown elsewhere than where it is")
+        return found
+
+    def prepare_schema(self, schema: dict[str, Any], settings: CommandSettings) -> dict[str, Any]:
+        return schema
+
+    async def extract(
+        self,
+        document: Document,
+        schema: dict[str, Any],
+        settings: CommandSettings,
+        options: CommandOptions,
+        call: Call | None,
+    ) -> Extraction:
+        """Runs setup and command in a fresh room.
+
+        Raises:
+            VendorError: no output.json, or none that can be taken. VendorTimeout: none when the time was up.
+        """
+        if call is None:
+            raise TypeError("a command is run under a claim")
+        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="oeb-room-"))
+        try:
+            return await self._in_room(folder, document, schema, settings, options, call)
+        finally:
+            await asyncio.shield(asyncio.to_thread(sandbox.clear_room, folder))
+
+    async def _in_room(
+        self,
+        folder: Path,
+        document: Document,
+        schema: dict[str, Any],
+        settings: CommandSettings,
+        options: CommandOptions,
+        call: Call,
+    ) -> Extraction:
+        secrets = {name: os.environ[name] for name in self.credential if os.environ.get(name)}
+        name = sent_name(document, options.send_name)
+        await asyncio.to_thread(_furnish, folder, name, document.data, schema)
+        env = {"OEB_DOCUMENT": name, "OEB_MODEL": settings.model}
+        shown = _shown(options.show, document.doc_id)
+        limits = Limits(disk=int(options.disk_gb * 1e9))
+        if settings.setup:
+            room = Room(folder, shown, env, network=True, isolation=options.isolation)
+            ended = await sandbox.run(settings.setup, room, limits, options.setup_seconds)
+            if ended.code or ended.cut:
+                raise VendorError(f"the setup ended with {ended.cut or ended.code}", body=_evidence(ended, secrets))
+        async with call.paid("first"):
+            room = Room(folder, shown, env | secrets, isolation=options.isolation)
+            ended = await sandbox.run(settings.command, room, limits, max(0.0, call.remaining()))
+        raw = _evidence(ended, secrets)
+        _bill(folder, call)
+        try:
+            output = await asyncio.to_thread(sandbox.take_file, folder, OUTPUT, LARGEST_OUTPUT)
+        except ValueError as error:
+            raise VendorError(str(error), body=raw) from error
+        if output is None:
+            kind = VendorTimeout if ended.cut.startswith(sandbox.TOO_LONG) else VendorError
+            raise kind(f"it left no {OUTPUT}: {ended.cut or f'it ended with {ended.code}'}", body=raw)
+        if any(value.encode() in output for value in secrets.values() if len(value) >= SHORTEST_KEY):
+            raise VendorError(f"{OUTPUT} holds a key of the environment; it is not kept", body=raw)
+        return Extraction(output, raw)
+
+
+def with_keys(settings: Mapping[str, Any] | None) -> Command:
+    """The provider for a command's settings, which name the variables of its keys."""
+    keys = (settings or {}).get("keys")
+    return Command(tuple(name.strip() for name in keys.split(",") if name.strip()) if isinstance(keys, str) else ())
+
+
+def _furnish(folder: Path, name: str, document: bytes, schema: dict[str, Any]) -> None:
+    sandbox.make_room(folder)
+    text = pretty(schema)
+    for file, data in (
+        (name, document),
+        ("schema.json", text),
+        ("instruction.md", instruction(name, text.decode()).encode()),
+    ):
+        sandbox.put_file(folder, file, data)
+
+
+def _shown(text: str, doc_id: str) -> dict[str, str]:
+    """Outside by inside, of the option ``show``. Raises RequestError."""
+    found = {}
+    for part in filter(None, (one.strip() for one in text.split(","))):
+        inside, _, outside = part.partition("=")
+        if not inside.startswith("/") or not outside.startswith("/"):
+            raise RequestError(f"show: {part!r} is not as in /inside=/outside")
+        found[inside] = outside.replace("{doc_id}", doc_id)
+    return found
+
+
+def _evidence(ended: Ended, secrets: Mapping[str, str]) -> dict[str, Any]:
+    """What the record keeps of how it went, without keys."""
+    said = ended.said
+    for name, value in secrets.items():
+        if len(value) >= SHORTEST_KEY:
+            said = said.replace(value, f"<{name}>")
+    return {"exit_code": ended.code, "stopped": ended.cut or None, "said": said}
+
+
+def _bill(folder: Path, call: Call) -> None:
+    """Notes what usage.json states: its own keys, or the result of an agent that uses these names."""
+    try:
+        found = read_json(sandbox.take_file(folder, USAGE, LARGEST_USAGE) or b"null")
+    except ValueError:
+        return
+    if not isinstance(found, dict):
+        return
+    inner = found.get("usage")
+    places = [found, inner] if isinstance(inner, dict) else [found]
+    usd, tokens_in, tokens_out = (_number(places, names) for names in (_COST, _IN, _OUT))
+    call.billed(
+        usd=usd,
+        source=None if usd is None else USAGE,
+        tokens_in=None if tokens_in is None else int(tokens_in),
+        tokens_out=None if tokens_out is None else int(tokens_out),
+    )
+
+
+def _number(places: list[dict[str, Any]], names: tuple[str, ...]) -> float | None:
+    for place in places:
+        for name in names:
+            value: Any = place.get(name)
+            if type(value) in (int, float) and 0 <= value < 1e15 and math.isfinite(value):
+                return float(value)
+    return None
