@@ -38,7 +38,7 @@ def _add_export(actions: Any) -> None:
                      "oeb harbor export --out tasks/ --limit 10 corpus=sample")  # fmt: skip
     export.add_argument("--out", required=True, metavar="DIR|URL", help="where tasks/ and the manifest go")
     export.add_argument("--org", default="oeb", metavar="NAME", help="first part of the tasks' names; default oeb")
-    export.add_argument("--pivot", metavar="YYYY-MM-DD", help="the day that two-digit years are read from")
+    export.add_argument("--today", metavar="YYYY-MM-DD", help="the day that two-digit years are read by")
     export.add_argument("--leave-out", action="store_true", help="pass over documents that no task can be made of")
     export.add_argument("--manifest", metavar="FILE|URL", help="a corpus of your own")
     export.add_argument("--repo", metavar="ORG/NAME[@REV]", help="a dataset of the Hugging Face hub")
@@ -54,7 +54,7 @@ def _add_export(actions: Any) -> None:
 
 def _export(given: argparse.Namespace) -> int:
     from ..harbor.export import export_tasks
-    from ..harbor.tasks import PIVOT
+    from ..harbor.tasks import TODAY
     from ..request import job_of
     from ..run import loaded_corpus
 
@@ -67,7 +67,7 @@ def _export(given: argparse.Namespace) -> int:
         overrides=given.overrides,
     )
     exported = export_tasks(
-        loaded_corpus(job), given.out, org=given.org, pivot=given.pivot or PIVOT, leave_out=given.leave_out
+        loaded_corpus(job), given.out, org=given.org, today=given.today or TODAY, leave_out=given.leave_out
     )
     for text in exported.left_out:
         note(f"left out: {text}")

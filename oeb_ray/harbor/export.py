@@ -36,12 +36,12 @@ class Exported:
     left_out: list[str]
 
 
-def export_tasks(corpus: Corpus, out: str, *, org: str, pivot: str, leave_out: bool = False) -> Exported:
+def export_tasks(corpus: Corpus, out: str, *, org: str, today: str, leave_out: bool = False) -> Exported:
     """Writes a task for each selected document of a corpus.
 
     Args:
         org: the part of a task's name before the slash.
-        pivot: day, YYYY-MM-DD, from which the tasks' verifiers read two-digit years.
+        today: day, YYYY-MM-DD, that the tasks' verifiers read two-digit years by.
         leave_out: documents that no task can be made of are passed over, not an error.
 
     Raises:
@@ -52,7 +52,7 @@ def export_tasks(corpus: Corpus, out: str, *, org: str, pivot: str, leave_out: b
         raise RequestError(f"--org {org!r}: wants lower-case letters, digits, dots, dashes and underscores")
     docs = [corpus.doc(position) for position in corpus.selected]
     with ThreadPoolExecutor(8) as threads:
-        looked = list(threads.map(lambda doc: _looked_at(doc, pivot), docs))
+        looked = list(threads.map(lambda doc: _looked_at(doc, today), docs))
     unfit = [fault for case in looked if isinstance(case, list) for fault in case]
     cases = [case for case in looked if isinstance(case, Case)]
     if unfit and not leave_out:
@@ -90,7 +90,7 @@ def _written(out: str, corpus: Corpus, made: dict[str, Case], org: str) -> list[
     return [entry["name"] for entry in entries]
 
 
-def _looked_at(doc: Doc, pivot: str) -> Case | list[str]:
+def _looked_at(doc: Doc, today: str) -> Case | list[str]:
     """The document's case, or why it cannot be one."""
     try:
         reference = read_json(storage.read(doc.gt_path))
@@ -103,7 +103,7 @@ def _looked_at(doc: Doc, pivot: str) -> Case | list[str]:
     name = doc.doc_path.rsplit("/", 1)[-1]
     neutral = sent_name(Document(doc.doc_id, name, media.media_type(data, name), data), "neutral")
     rules, tags = about.get("field_rules") or {}, about.get("tags") or []
-    case = Case(doc.doc_id, doc.suite, data, neutral, doc.schema, reference, pivot, rules, tags)
+    case = Case(doc.doc_id, doc.suite, data, neutral, doc.schema, reference, today, rules, tags)
     fault = oracle_fault(case, schema)
     return [f"{doc.doc_id!r}: {fault}"] if fault else case
 
@@ -112,7 +112,8 @@ def oracle_fault(case: Case, schema: Any) -> str:
     """Why the reference itself would not earn 1 as an output; empty if it does."""
     try:
         made = scored(
-            {"schema": schema, "reference": case.reference, "rules": case.rules, "pivot": case.pivot}, case.reference
+            {"schema": schema, "reference": case.reference, "field_rules": case.rules, "today": case.today},
+            case.reference,
         )
     except (Fault, Refused) as error:
         return str(error)

@@ -23,8 +23,8 @@ SCORER_PACKAGES = ("numpy==2.5.5", "python-dateutil==2.9.0.post0", "scipy==1.18.
 REFERENCE = "tests/reference.json"
 MANIFEST = "harbor-manifest.json"
 LONGEST_NAME = 100
-PIVOT = "2026-01-01"
-"""The day that two-digit years are read from, unless another is given: an export must not change with the calendar."""
+TODAY = "2026-12-01"
+"""The day that two-digit years are read by, unless another is given: an export must not change with the calendar."""
 
 _AGENT_DOCKERFILE = f"""\
 FROM {IMAGE}
@@ -59,8 +59,8 @@ class Case:
     """A document as a task is made of it.
 
     ``document``: its bytes, and the name it gets in the working folder; ``schema``: JSON text; ``reference``: the
-    expected output; ``rules``: by path, or a list of them; ``pivot``: the day, YYYY-MM-DD, that two-digit years are
-    read from.
+    expected output; ``rules``: by path, or a list of them; ``today``: the day, YYYY-MM-DD, that two-digit years are
+    read by.
     """
 
     case_id: str
@@ -69,7 +69,7 @@ class Case:
     document_name: str
     schema: str
     reference: Any
-    pivot: str
+    today: str
     rules: Mapping[str, Any] | Sequence[Any] = field(default_factory=dict)
     tags: Sequence[str] = ()
 
@@ -90,7 +90,7 @@ def task_name(case_id: str, split: str = "") -> str:
 def task_files(case: Case, org: str, source_revision: str | None) -> dict[str, bytes]:
     """Everything in the task's folder, by path below it."""
     schema = pretty(json.loads(case.schema))
-    reference = {"format": 1, "case_id": case.case_id, "pivot": case.pivot}
+    reference = {"format": 1, "case_id": case.case_id, "today": case.today, "tags": list(case.tags)}
     document = case.document_name
     files = {
         "task.toml": _task_toml(case, org, source_revision).encode(),
@@ -104,7 +104,7 @@ def task_files(case: Case, org: str, source_revision: str | None) -> dict[str, b
         "tests/test.sh": _TEST.encode(),
         "tests/scorer.zip": archive(),
         REFERENCE: pretty(
-            {**reference, "schema": json.loads(case.schema), "reference": case.reference, "rules": case.rules}
+            {**reference, "schema": json.loads(case.schema), "reference": case.reference, "field_rules": case.rules}
         ),
     }
     return dict(sorted(files.items()))

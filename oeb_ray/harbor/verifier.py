@@ -105,7 +105,7 @@ def judged(reference: Mapping[str, Any], path: str) -> Judged:
     """What an output file earns.
 
     Args:
-        reference: schema, reference, rules and pivot, as reference.json of a task holds them.
+        reference: schema, reference, field_rules and today, as reference.json of a task holds them.
 
     Raises:
         Fault: see the module's text.
@@ -120,13 +120,13 @@ def judged(reference: Mapping[str, Any], path: str) -> Judged:
 def scored(reference: Mapping[str, Any], output: Any) -> Judged:
     """What a parsed output earns. Raises Refused or Fault."""
     try:
-        pivot = dt.date.fromisoformat(reference["pivot"])
+        today = dt.date.fromisoformat(reference["today"])
         found = score(
             output,
             reference["reference"],
             reference["schema"],
-            today=pivot,
-            field_rules=reference["rules"],
+            today=today,
+            field_rules=reference["field_rules"],
             feedback=True,
         )
     except OutputNotObject as error:

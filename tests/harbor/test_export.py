@@ -18,7 +18,7 @@ from oeb_ray.corpus.manifest import load
 from oeb_ray.errors import RequestError
 from oeb_ray.harbor.export import export_tasks
 from oeb_ray.harbor.leaks import leaks
-from oeb_ray.harbor.tasks import PIVOT, Case, task_files, task_name
+from oeb_ray.harbor.tasks import TODAY, Case, task_files, task_name
 from oeb_ray.harbor.vendored import archive
 from oeb_ray.providers.instruction import instruction
 from tests.helpers import corpus_of
@@ -87,7 +87,7 @@ def test_check_names_every_file_that_is_not_as_it_was_written(
 def test_a_reference_within_an_agents_reach_is_found_wherever_it_stands() -> None:
     gold = {"firm": "Quay & Sons", "lines": [{"sku": "A-77"}], "n": 5}
     schema = json.dumps({"type": "object", "properties": {"firm": {"type": "string", "examples": ["Quay & Sons"]}}})
-    files = task_files(Case("a", "", b"%PDF-", "document.pdf", schema, gold, "2026-01-01"), "org", None)
+    files = task_files(Case("a", "", b"%PDF-", "document.pdf", schema, gold, "2026-12-01"), "org", None)
     document = "environment/document.pdf"
     assert leaks(files, gold, document) == [], "the schema may hold it, and what the agent does not see"
     assert leaks({**files, "environment/Dockerfile": b"RUN echo A-77"}, gold, document)
@@ -111,7 +111,7 @@ def test_documents_of_which_no_task_can_be_made_are_named_and_nothing_is_written
     out = tmp_path / "out"
 
     def export(*only: str, org: str = "org", leave_out: bool = True) -> None:
-        export_tasks(load(manifest, only=only or None), str(out), org=org, pivot=PIVOT, leave_out=leave_out)
+        export_tasks(load(manifest, only=only or None), str(out), org=org, today=TODAY, leave_out=leave_out)
 
     with pytest.raises(RequestError) as refused:
         export(leave_out=False)

@@ -23,7 +23,7 @@ SCHEMA = {
     },
 }
 GOLD = {"firm": "Quay & Sons", "lines": [{"sku": "A", "qty": 1}, {"sku": "B", "qty": 2}]}
-CASE = {"schema": SCHEMA, "reference": GOLD, "rules": {}, "pivot": "2026-01-01"}
+CASE = {"schema": SCHEMA, "reference": GOLD, "field_rules": {}, "today": "2026-12-01"}
 
 
 def test_a_scored_output_has_its_figures_and_one_entry_per_cell(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_a_scored_output_has_its_figures_and_one_entry_per_cell(tmp_path: Path) 
 def test_a_reading_of_the_rules_counts(tmp_path: Path) -> None:
     (tmp_path / "output.json").write_text(json.dumps({**GOLD, "firm": "Quay and Sons"}))
     rules = {"firm": {"evidence": [{"value": "Quay and Sons", "page": 1}]}}
-    assert judged({**CASE, "rules": rules}, str(tmp_path / "output.json")).reward == 1.0
+    assert judged({**CASE, "field_rules": rules}, str(tmp_path / "output.json")).reward == 1.0
 
 
 MALFORMED = {
@@ -109,7 +109,7 @@ BROKEN: dict[str, Any] = {
         **CASE, "schema": {"properties": {"value": {"type": "string"}}}, "reference": {"value": "x"}
     },
     "not a single cell": {**CASE, "reference": {}},
-    "an unknown normalizer": {**CASE, "rules": {"firm": {"normalizers": ["rot13"]}}},
+    "an unknown normalizer": {**CASE, "field_rules": {"firm": {"normalizers": ["rot13"]}}},
 }  # fmt: skip
 
 
@@ -146,7 +146,7 @@ def test_a_fault_leaves_no_file_not_even_an_old_one(tmp_path: Path, capfd: pytes
 
 def test_a_task_carries_all_that_its_verifier_needs(tmp_path: Path) -> None:
     """test.sh's own command, with the archive instead of this package; a stale reward.json does not survive."""
-    case = Case("a", "", b"%PDF-", "document.pdf", json.dumps(SCHEMA), GOLD, "2026-01-01")
+    case = Case("a", "", b"%PDF-", "document.pdf", json.dumps(SCHEMA), GOLD, "2026-12-01")
     for path, data in task_files(case, "org", None).items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(data)
