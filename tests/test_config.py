@@ -57,6 +57,7 @@ GROUPS = {
 }
 NEEDED = {
     "corpus=manifest": ["corpus.manifest=x"],
+    "corpus=harbor": ["corpus.manifest=x/harbor-manifest.json"],
     "storage=s3": ["storage.root=s3://b"],
     "storage=gcs": ["storage.root=gs://b"],
     "storage=azure": ["storage.root=abfs://b"],

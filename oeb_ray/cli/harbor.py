@@ -31,6 +31,7 @@ def add(commands: Any) -> None:
     verify.add_argument("--logs", required=True, metavar="DIR", help="where the three files go")
     verify.add_argument("--timeout", type=float, metavar="S", help="seconds that scoring may take; default 1700")
     verify.set_defaults(command=_verify)
+    _add_run(actions)
 
 
 def _add_export(actions: Any) -> None:
@@ -50,6 +51,68 @@ def _add_export(actions: Any) -> None:
         "overrides", nargs="*", metavar="key=value", help="any value of the config, such as corpus=sample"
     )
     export.set_defaults(command=_export)
+
+
+def _add_run(actions: Any) -> None:
+    run = declare(actions, "run", "Run tasks with an agent, each in a closed room, and judge what it leaves; resumes.",
+                  "oeb harbor run tasks/ --agent oracle -n 8 --out runs/")  # fmt: skip
+    run.add_argument("tasks", metavar="DIR|URL", help="a folder of tasks; hf://ORG/NAME@REV is a dataset of the hub")
+    run.add_argument("--agent", default="oracle", metavar="NAME",
+                     help="oracle, nop, codex, claude-code, or a config of your own; default oracle")  # fmt: skip
+    run.add_argument("--model", "-m", metavar="NAME", help="the model that the agent is to use")
+    run.add_argument("--allow-host", action="append", default=[], metavar="HOST", help="a host that it may reach")
+    run.add_argument("--limit", "-l", type=int, metavar="N", help="the first N tasks; 0: all")
+    run.add_argument("--only", nargs="+", metavar="TASK", help="these tasks only")
+    run.add_argument("-n", type=int, default=4, metavar="N", help="tasks at once; default 4")
+    run.add_argument("--timeout", type=float, metavar="S", help="seconds for each task; default 1800")
+    run.add_argument("--out", default="runs", metavar="DIR|URL", help="where the run goes; default runs")
+    run.add_argument("--retry-failed", nargs="?", const="transient", metavar="transient|all")
+    run.add_argument("-y", "--yes", action="store_true", help="do not ask before beginning")
+    run.add_argument("--config-dir", metavar="DIR", help="more configs: a folder with provider/ and so on")
+    run.add_argument("overrides", nargs="*", metavar="key=value", help="any value of the config")
+    run.set_defaults(command=_run)
+
+
+def _run(given: argparse.Namespace) -> int:
+    from ..harbor.agents import job_for
+    from .job import run_and_print
+
+    job = job_for(
+        given.tasks,
+        given.agent,
+        model=given.model,
+        hosts=given.allow_host,
+        at_once=given.n,
+        values={
+            "storage.root": given.out,
+            "limit": given.limit,
+            "only": given.only,
+            "timeout": given.timeout,
+            "retry_failed": given.retry_failed,
+            "confirm": False if given.yes or given.agent in ("oracle", "nop") else None,
+        },
+        overrides=given.overrides,
+        config_dir=given.config_dir,
+    )
+    faults = 0
+
+    def judge(plan: Any) -> None:
+        from ..harbor.rewards import judge_run, summary_of
+
+        nonlocal faults
+        for made in plan.runs:
+            rows = judge_run(plan.out, made.run.name, plan.corpus)
+            for row in rows:
+                if row["status"] != "scored":
+                    print(visible(f"{row['task']}: {row['status']}: {row['why']}"))
+            told = summary_of(rows)
+            faults += told["fault"]
+            print(f"mean reward {told['mean_reward']:.4f} over {told['tasks']} tasks; "
+                  f"{told['scored']} scored, {told['zero']} without a usable output, "
+                  f"{told['fault']} verifier faults and {told['not run']} not run count 0")  # fmt: skip
+
+    code = run_and_print(job, after=judge)
+    return code or (1 if faults else 0)
 
 
 def _export(given: argparse.Namespace) -> int:

@@ -18,6 +18,7 @@ from .. import storage
 from ..digests import text_digest
 from ..errors import RequestError, refused
 from ..records import ABSENT, Doc, FileStamp
+from . import tasks
 from .columns import faulty, path_fault, read_file, resolved, schema_fault, schema_text, schemas_of, texts
 from .hub import pinned
 
@@ -83,7 +84,7 @@ def load(
     """Reads and checks a manifest.
 
     Args:
-        address: path or URL of the Parquet file.
+        address: path or URL of the Parquet file, or of harbor-manifest.json beside Harbor tasks (see tasks.py).
         data_root: where relative paths start; the manifest's folder if None.
         suites: select these suites only. only: select these doc_ids only. limit: then the first so many; 0 for all.
         identity: the corpus's name; the manifest's address if None. commit: its version, if it has one.
@@ -94,10 +95,7 @@ def load(
     """
     address = storage.absolute(address)
     source, at = pinned(address)
-    try:
-        table = read_file(source, "manifest", COLUMNS, optional=[ANNOTATIONS])
-    except FileNotFoundError:
-        raise RequestError(f"no manifest file at {address}; give one with --manifest or corpus.manifest=") from None
+    table = _table(source, address)
     root = storage.absolute(data_root) if data_root else storage.parent(address)
     faults = _row_faults(table, root)
     if faults:
@@ -136,6 +134,18 @@ def load(
         commit or at,
         annotations,
     )
+
+
+def _table(source: str, address: str) -> pa.Table:
+    """The rows of a Parquet file, or of the tasks that lie beside a Harbor manifest. ``address``: as it was given."""
+    if source.rsplit("/", 1)[-1] == tasks.MANIFEST:
+        if (table := tasks.read_tasks(storage.parent(source))) is None:
+            raise RequestError(f"no task at {storage.parent(address)}; give the folder that holds them")
+        return table
+    try:
+        return read_file(source, "manifest", COLUMNS, optional=[ANNOTATIONS])
+    except FileNotFoundError:
+        raise RequestError(f"no manifest file at {address}; give one with --manifest or corpus.manifest=") from None
 
 
 def _row_faults(table: pa.Table, root: str) -> list[str]:

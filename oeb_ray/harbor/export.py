@@ -6,6 +6,7 @@ can be made of; then nothing is written.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -50,6 +51,8 @@ def export_tasks(corpus: Corpus, out: str, *, org: str, today: str, leave_out: b
     out = storage.absolute(out)
     if not org or task_name(org) != org:
         raise RequestError(f"--org {org!r}: wants lower-case letters, digits, dots, dashes and underscores")
+    if not _is_day(today):
+        raise RequestError(f"--today {today!r}: wants a day as YYYY-MM-DD")
     docs = [corpus.doc(position) for position in corpus.selected]
     with ThreadPoolExecutor(8) as threads:
         looked = list(threads.map(lambda doc: _looked_at(doc, today), docs))
@@ -118,6 +121,13 @@ def oracle_fault(case: Case, schema: Any) -> str:
     except (Fault, Refused) as error:
         return str(error)
     return "" if made.reward == 1.0 else f"its own reference would earn {made.reward:.4f}, not 1"
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return dt.date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 def _twice(cases: Iterable[Case]) -> list[str]:

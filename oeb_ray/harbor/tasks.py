@@ -12,16 +12,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..corpus.tasks import GOLD, MANIFEST, REFERENCE, SCHEMA
 from ..jsontext import pretty, printable
 from ..providers.instruction import instruction
 from .vendored import archive
+
+__all__ = ["MANIFEST", "REFERENCE", "Case", "task_files", "task_name"]
 
 AGENT_SECONDS = VERIFIER_SECONDS = 1800.0
 IMAGE = "python:3.13.0-slim-bookworm"
 AGENT_PACKAGES = ("pdfplumber==0.11.10", "pypdf==7.1.1", "pypdfium2==5.15.2")
 SCORER_PACKAGES = ("numpy==2.5.5", "python-dateutil==2.9.0.post0", "scipy==1.18.1")
-REFERENCE = "tests/reference.json"
-MANIFEST = "harbor-manifest.json"
 LONGEST_NAME = 100
 TODAY = "2026-12-01"
 """The day that two-digit years are read by, unless another is given: an export must not change with the calendar."""
@@ -97,9 +98,9 @@ def task_files(case: Case, org: str, source_revision: str | None) -> dict[str, b
         "instruction.md": instruction(document, schema.decode()).encode(),
         "environment/Dockerfile": _AGENT_DOCKERFILE.replace("{document}", document).encode(),
         f"environment/{document}": case.document,
-        "environment/schema.json": schema,
+        SCHEMA: schema,
         "solution/solve.sh": _SOLVE.encode(),
-        "solution/expected.json": pretty(case.reference),
+        GOLD: pretty(case.reference),
         "tests/Dockerfile": _VERIFIER_DOCKERFILE.encode(),
         "tests/test.sh": _TEST.encode(),
         "tests/scorer.zip": archive(),

@@ -56,14 +56,14 @@ class Judged:
     feedback: dict[str, Any]
 
 
-def read_output(path: str) -> dict[str, Any]:
-    """The object that an output file holds, read as Python's json reads it.
+def parsed(data: bytes) -> dict[str, Any]:
+    """The object that an output's text is, read as Python's json reads it.
 
     Raises:
-        Refused: there is no such file, no JSON in UTF-8 within the bounds, or no object.
+        Refused: it is no JSON in UTF-8 within the bounds, or no object.
     """
     try:
-        value = json.loads(_bytes_of(path).decode("utf-8"))
+        value = json.loads(data.decode("utf-8"))
     except RecursionError:
         raise Refused("malformed", "the output is nested too deeply") from None
     except UnicodeDecodeError as error:
@@ -77,15 +77,6 @@ def read_output(path: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Refused("not_object", "the output is no JSON object")
     return value
-
-
-def _bytes_of(path: str) -> bytes:
-    try:
-        return read_untrusted(path, LARGEST_OUTPUT)
-    except FileNotFoundError:
-        raise Refused("missing", "there is no output file") from None
-    except ValueError as error:
-        raise Refused("malformed", f"the output {error}") from None
 
 
 def _is_deep(value: Any) -> bool:
@@ -111,10 +102,30 @@ def judged(reference: Mapping[str, Any], path: str) -> Judged:
         Fault: see the module's text.
     """
     try:
-        return scored(reference, read_output(path))
+        return judged_text(reference, read_untrusted(path, LARGEST_OUTPUT))
+    except FileNotFoundError:
+        return judged_text(reference, None)
+    except ValueError as error:
+        return refused_by(reference, Refused("malformed", f"the output {error}"))
+
+
+def judged_text(reference: Mapping[str, Any], data: bytes | None) -> Judged:
+    """As `judged`, of an output's text; None where there is none."""
+    try:
+        if data is None:
+            raise Refused("missing", "there is no output file")
+        return scored(reference, parsed(data))
     except Refused as refused:
-        scored(reference, reference.get("reference"))  # a fault of the task shows whatever the output is
-        return _zero(refused)
+        return refused_by(reference, refused)
+
+
+def refused_by(reference: Mapping[str, Any], refused: Refused) -> Judged:
+    """A zero; a fault of the task shows whatever the output is. Raises Fault."""
+    try:
+        scored(reference, reference.get("reference"))
+    except Refused as error:
+        raise Fault(f"the reference itself is refused: {error.message}") from error
+    return _zero(refused)
 
 
 def scored(reference: Mapping[str, Any], output: Any) -> Judged:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .. import storage
 from ..errors import RequestError, VendorError, VendorTimeout
 from ..jsontext import pretty, read_json
 from ..records import Doc
@@ -88,11 +89,10 @@ class Command:
                 f"allow_hosts={options['allow_hosts']!r}: {isolation} cannot enforce a list of hosts; leave it out"
             )
         try:
-            shown = _shown(options["show"], "")
+            if _shown(options["show"], "") and isolation == NO_ISOLATION:
+                found.append("show: without isolation nothing can be shown elsewhere than where it is")
         except RequestError as error:
-            return [*found, str(error)]
-        if shown and isolation == NO_ISOLATION:
-            found.append("show: without isolation nothing can be shown elsewhere than where it is")
+            found.append(str(error))
         return found
 
     def prepare_schema(self, schema: dict[str, Any], settings: CommandSettings) -> dict[str, Any]:
@@ -130,9 +130,11 @@ class Command:
     ) -> Extraction:
         secrets = {name: os.environ[name] for name in self.credential if os.environ.get(name)}
         name = sent_name(document, options.send_name)
-        await asyncio.to_thread(_furnish, folder, name, document.data, schema)
+        text = pretty(schema)
+        told = instruction(name, text.decode()).encode()
+        files = {name: document.data, "schema.json": text, "instruction.md": told}
+        shown = await asyncio.to_thread(_furnish, folder, files, _shown(options.show, document.doc_id))
         env = {"OEB_DOCUMENT": name, "OEB_MODEL": settings.model}
-        shown = _shown(options.show, document.doc_id)
         limits = Limits(disk=int(options.disk_gb * 1e9))
         if settings.setup:
             room = Room(folder, shown, env, network=True, isolation=options.isolation)
@@ -162,25 +164,33 @@ def with_keys(settings: Mapping[str, Any] | None) -> Command:
     return Command(tuple(name.strip() for name in keys.split(",") if name.strip()) if isinstance(keys, str) else ())
 
 
-def _furnish(folder: Path, name: str, document: bytes, schema: dict[str, Any]) -> None:
+def _furnish(folder: Path, files: Mapping[str, bytes], shown: Mapping[str, str]) -> dict[str, str]:
+    """Makes the room with its files and copies of the folders that are shown; where these are, by where they are seen.
+
+    Raises RequestError for a folder that is empty.
+    """
     sandbox.make_room(folder)
-    text = pretty(schema)
-    for file, data in (
-        (name, document),
-        ("schema.json", text),
-        ("instruction.md", instruction(name, text.decode()).encode()),
-    ):
-        sandbox.put_file(folder, file, data)
+    for name, data in files.items():
+        sandbox.put_file(folder, f"app/{name}", data)
+    places = {}
+    for number, (inside, outside) in enumerate(shown.items()):
+        found = storage.listed(outside)
+        if not found:
+            raise RequestError(f"show: there is nothing at {outside}")
+        for path in found:
+            sandbox.put_file(folder, f"shown-{number}/{path}", storage.read(storage.join(outside, path)))
+        places[inside] = f"shown-{number}"
+    return places
 
 
 def _shown(text: str, doc_id: str) -> dict[str, str]:
-    """Outside by inside, of the option ``show``. Raises RequestError."""
+    """The folders of the option ``show``, by where they are seen. Raises RequestError."""
     found = {}
     for part in filter(None, (one.strip() for one in text.split(","))):
         inside, _, outside = part.partition("=")
-        if not inside.startswith("/") or not outside.startswith("/"):
-            raise RequestError(f"show: {part!r} is not as in /inside=/outside")
-        found[inside] = outside.replace("{doc_id}", doc_id)
+        if not inside.startswith("/") or not outside:
+            raise RequestError(f"show: {part!r} is not as in /inside=PATH")
+        found[inside] = storage.absolute(outside.replace("{doc_id}", doc_id))
     return found
 
 

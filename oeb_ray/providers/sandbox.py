@@ -48,8 +48,8 @@ class Limits:
 
 @dataclass(frozen=True)
 class Room:
-    """The folders of a command. ``folder`` holds app, home and tmp; ``shown``: more of the host, read only, by its
-    place inside; ``env``: the whole environment but for PATH and HOME; ``network``: that of the host."""
+    """The folders of a command. ``folder`` holds app, home and tmp; ``shown``: more folders in it that are seen read
+    only, by the place where they are seen; ``env``: the environment but for PATH and HOME; ``network``: the host's."""
 
     folder: Path
     shown: Mapping[str, str]
@@ -91,12 +91,15 @@ def make_room(folder: Path) -> None:
 
 
 def put_file(room: Path, name: str, data: bytes) -> None:
-    """Writes a file into the room's working folder, before anything has run there."""
-    path = room / "app" / name
+    """Writes a file into a room, such as ``app/schema.json``, before anything has run there."""
+    path, owner = room / name, _owner(room)
+    missing = [folder for folder in reversed(path.parents) if not folder.exists()]
+    for folder in missing:
+        folder.mkdir(mode=0o700)
     path.write_bytes(data)
-    owner = _owner(room)
     if owner is not None:
-        os.chown(path, owner, owner)
+        for made in (*missing, path):
+            os.chown(made, owner, owner)
 
 
 def take_file(room: Path, name: str, most: int) -> bytes | None:
@@ -211,7 +214,7 @@ def _command_line(command: str, room: Room, limits: Limits) -> Sequence[str]:
         return limited
     words = ["bwrap", "--unshare-all", "--unshare-user", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"]
     words += ["--die-with-parent", "--new-session", "--hostname", "room", *(["--share-net"] if room.network else [])]
-    words += ["--ro-bind", "/usr", "/usr"]
+    words += ["--ro-bind", "/usr", "/usr", "--ro-bind-try", "/opt", "/opt"]
     for name in ("bin", "sbin", "lib", "lib32", "lib64"):
         if os.path.islink(f"/{name}"):
             words += ["--symlink", os.readlink(f"/{name}"), f"/{name}"]
@@ -223,6 +226,6 @@ def _command_line(command: str, room: Room, limits: Limits) -> Sequence[str]:
     words += ["--size", str(64 * 2**20), "--tmpfs", "/dev/shm"]
     words += ["--bind", str(room.folder / "app"), APP, "--bind", str(room.folder / "home"), HOME]
     words += ["--bind", str(room.folder / "tmp"), "/tmp"]
-    for inside, host in room.shown.items():
-        words += ["--ro-bind", host, inside]
+    for inside, name in room.shown.items():
+        words += ["--ro-bind", str(room.folder / name), inside]
     return [*words, "--remount-ro", "/", "--chdir", APP, "--", *limited]

@@ -197,6 +197,17 @@ def test_the_setup_comes_before_the_claim_and_its_files_stay() -> None:
 
 
 @needs_rooms
+def test_folders_that_are_shown_are_read_only_copies(tmp_path: Path) -> None:
+    (tmp_path / "doc 1" / "solution" / "more").mkdir(parents=True)
+    (tmp_path / "doc 1" / "solution" / "more" / "expected.json").write_text('{"total": 5}')
+    show = f"/solution={tmp_path}/{{doc_id}}/solution"
+    made = run("cp /solution/more/expected.json output.json; touch /solution/x || echo no", show=show)
+    assert made.prediction == b'{"total": 5}' and made.raw["said"].endswith("no\n")
+    with pytest.raises(RequestError, match="there is nothing at"):
+        run("true", show=f"/solution={tmp_path}/other")
+
+
+@needs_rooms
 def test_nothing_of_a_room_stays_not_even_a_thousand_folders_deep() -> None:
     before = rooms()
     deep = "$(printf 'd/%.0s' $(seq 1100))"
@@ -220,7 +231,7 @@ def test_without_a_room_it_runs_only_where_that_is_said(monkeypatch: pytest.Monk
         ({"command": "true", "allow_hosts": "api.openai.com"}, "cannot enforce"),
         ({"command": "true", "isolation": "docker"}, "known: bubblewrap, none"),
         ({"command": " "}, "command is empty"),
-        ({"command": "true", "show": "solution"}, "is not as in /inside=/outside"),
+        ({"command": "true", "show": "solution"}, "is not as in /inside=PATH"),
         ({"command": "true", "keys": "NO_SUCH_KEY_4711"}, "set NO_SUCH_KEY_4711"),
     ],
 )
