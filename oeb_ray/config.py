@@ -133,6 +133,8 @@ def _hydra_message(error: Exception, overrides: Sequence[str]) -> str:
         elif name in GROUPS:
             known = sorted(path.stem for path in (conf_dir() / name).glob("*.yaml"))
             members = [word.strip(" '\"") for word in value.strip("[]").split(",")]
+            if any(f"'{name}/{member}'" in said[0] for member in members if member not in known):
+                said[0] = "the configuration is refused"
             said.extend(f"{name}={member}: {_instead(member, known)}" for member in members if member not in known)
             if "," in value and "[" not in value:
                 said.append(f"several of a group are written {name}=[{value}], in quotes for the shell")

@@ -179,13 +179,41 @@ def test_the_benchmark_as_shown(place: Path, simulator: Simulator) -> None:
     settings = json.loads(Path("runs/datalab-f46415c9/settings.json").read_text())
     assert settings["settings"] == {"mode": "balanced", "base_url": "https://www.datalab.to", "poll_interval": 5.0}
     assert (settings["timeout_s"], settings["corpus"]) == (1800.0, f"huggingface {REPO}")
-    summary = json.loads(Path("runs/datalab-f46415c9/summary.json").read_text())
-    assert (summary["documents"], summary["coverage"]) == (1, 1.0)
-    names = {path.relative_to("runs/datalab-f46415c9").parts[0] for path in Path("runs/datalab-f46415c9").rglob("*")}
-    assert names >= {"settings.json", "summary.json", "predictions", "records", "scores.jsonl"}
+    what_a_benchmark_writes(Path("runs/datalab-f46415c9"))
     before = submissions(simulator)
     typed("oeb benchmark --out runs/ --limit 1 --providers datalab reducto -y")
     assert submissions(simulator) == before, "safe to run twice"
+
+
+RATES = ("accuracy precision recall misread_rate unfound_rate fabricated_rate invented_item_rate "
+         "invented_field_rate").split()  # fmt: skip
+SCORE = ("doc_id suite provider status accuracy precision recall f1 total matched misread unfound fabricated "
+         "invented_item invented_field asserted addresses_found addresses_read_right gt_rows pred_rows matched_rows "
+         "matching_exact approximated skipped_open_maps").split()  # fmt: skip
+VERDICT = "address gold_raw pred_raw gold_canon pred_canon verdict".split()
+COST = "usd source tokens_in tokens_out credits wall_s attempts billed_out_of_band".split()
+MANIFEST = "timeout_s settings model timed_out conventions_applied captured_at".split()
+
+
+def what_a_benchmark_writes(folder: Path) -> None:
+    """The files and keys of the page, of one document."""
+    summary = json.loads((folder / "summary.json").read_text())
+    counts = ["documents", "scored", "coverage"]
+    assert list(summary) == ["run", "provider", "settings", *counts, *RATES, "per_suite"]
+    assert all(list(suite) == [*counts, *RATES] for suite in summary["per_suite"].values())
+    (row,) = map(json.loads, (folder / "scores.jsonl").read_text().splitlines())
+    assert list(row) == SCORE and row["status"] == "scored"
+    (record,) = (json.loads(path.read_text()) for path in (folder / "records").iterdir())
+    assert record.keys() >= {"result", "raw", "error", "provider", "cost", "job_id", "schema_sent", "run_manifest"}
+    assert record["cost"].keys() >= set(COST) and record["run_manifest"].keys() >= set(MANIFEST)
+    (prediction,) = (folder / "predictions").iterdir()
+    assert json.loads(prediction.read_text())["invoice_id"]
+    typed(f"oeb export {folder}")
+    (verdicts,) = (folder / "verdicts").iterdir()
+    assert verdicts.name == f"{row['doc_id']}.jsonl"
+    lines = [json.loads(line) for line in verdicts.read_text().splitlines()]
+    assert len(lines) == row["total"] and all(list(line) == VERDICT for line in lines)
+    assert [["k", "lines"], ["i", 0], ["k", "sku"]] in [line["address"] for line in lines]
 
 
 def test_settings_per_provider_are_runs_of_their_own(place: Path) -> None:

@@ -36,6 +36,8 @@ def _providers(given: argparse.Namespace) -> int:
     _print_fields("run options, not in the name", find(given.name).Options, {})
     if vendor is not None:
         _print_fields("limits that a job puts on the account", LaneOptions, {"in_flight": vendor.cap})
+    if first := next((name for name in settings_class(given.name).__dataclass_fields__ if name != "model"), None):
+        print(f'\noeb benchmark --providers {given.name} --options \'{{"{given.name}": {{"{first}": ...}}}}\'')
     return 0
 
 

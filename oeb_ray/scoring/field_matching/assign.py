@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..solver import linear_sum_assignment
 from .overlap import Floats, Ints, Overlap
 
 CORE_CELLS = 100_000_000  # a core beyond this (0.8 GB) is solved greedily, and said so
@@ -50,8 +51,6 @@ class Solution(NamedTuple):
 
 def best_assignment(weights: Floats) -> tuple[Ints, Ints]:
     """Pairs of positive weight of a best assignment; the first side's elements are the rows unless there are more."""
-    from scipy.optimize import linear_sum_assignment  # 0.9 s to import, and most documents never need it
-
     if weights.shape[0] <= weights.shape[1]:
         rows, columns = linear_sum_assignment(-weights)
     else:

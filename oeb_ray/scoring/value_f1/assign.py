@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..solver import linear_sum_assignment
+
 
 def equal_pairs(ours: Sequence[tuple[int, ...]], theirs: Sequence[tuple[int, ...]]) -> dict[int, int]:
     """Each reference row with the first output row not yet taken that is equal to it, where there is one."""
@@ -40,7 +42,5 @@ def solved(costs: Any) -> dict[int, int]:
     if height == 1 or width == 1:
         at = int(costs.argmin())  # the solver takes the first of equals, too
         return {at: 0} if height == 1 else {0: at}
-    from scipy.optimize import linear_sum_assignment
-
     lines, columns = linear_sum_assignment(costs)
     return dict(zip(columns.tolist(), lines.tolist(), strict=True))
