@@ -233,6 +233,13 @@ def read_job(config: DictConfig, values: Mapping[str | tuple[str, ...], Any] | N
     return job
 
 
+def listed_prices(name: str) -> PriceList:
+    """A price list of conf/prices. Raises RequestError."""
+    found = read_job(composed(["corpus=sample", f"prices={name}"])).prices
+    assert found is not None
+    return found
+
+
 def _with_lineup(job: Job) -> Job:
     """The job with the models that the environment selects. Raises RequestError."""
     from .lineup import narrowed

@@ -34,6 +34,10 @@ class PriceList:
         """The price of the model that a Run asks; None if it is not listed."""
         return self.models.get(provider, {}).get(settings.get("model", ""))
 
+    def of_model(self, model: str) -> Price | None:
+        """As `of`, by the model alone; their names do not repeat."""
+        return next((listed[model] for listed in self.models.values() if model in listed), None)
+
 
 def cost(price: Price | None, given: float | None, made: float | None, cached: float | None = None) -> float | None:
     """Dollars of tokens read (``cached`` among them) and written; None without a price or without counts."""

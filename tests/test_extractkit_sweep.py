@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from oeb_ray.cli.main import main
+from oeb_ray.config import listed_prices
 from oeb_ray.corpus import labelled
 from oeb_ray.corpus.pins import load_pins, read_pinned
+from oeb_ray.prices import cost
 from oeb_ray.providers.registry import PAID
 from oeb_ray.simulator import Profile, Simulator
 from oeb_ray.simulator.history import Limits, faults
@@ -105,4 +107,15 @@ def test_a_sweep_that_is_stopped_and_resumed_has_the_tables_of_one_that_was_not(
         accuracies = {suite: block["accuracy"] for suite, block in summary["per_suite"].items()}
         assert accuracies == pytest.approx({"cord": 0.764, "docile": 0.953}, abs=5e-4)
         assert summary["scored"] == 12 and summary["mean_iou"] > 0.8
+    assert main(["export", str(tmp_path / "whole"), "--format", "extractkit", "--out", str(tmp_path / "results")]) == 0
+    (path,) = (tmp_path / "results").iterdir()
+    record = json.loads(path.read_text())
+    assert record["prices"] == {"date": "2026-07-12"} and len(record["runs"]) == 6
+    for run in record["runs"]:
+        price = listed_prices("2026-07").of_model(run["model"])
+        assert price is not None
+        for doc in run["docs"]:
+            usage = doc["usage"]
+            listed = cost(price, usage["inputTokens"], usage["outputTokens"])
+            assert usage["costUSD"] == pytest.approx(listed) and listed and "billedUSD" not in usage
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]

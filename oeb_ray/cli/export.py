@@ -21,6 +21,8 @@ def add(commands: Any) -> None:
     parser.add_argument("--format", choices=("verdicts", "extractkit"), default="verdicts",
                         help="extractkit: one run record of runs with scorer=field_accuracy")  # fmt: skip
     parser.add_argument("--pins", metavar="FILE|URL", help="extractkit: the pins that the corpus was made of")
+    parser.add_argument("--prices", metavar="NAME", default="2026-07",
+                        help="extractkit: the price list of conf/prices that tokens are reckoned by")  # fmt: skip
     parser.set_defaults(command=_export)
     parser = declare(
         commands, "compact", "Write the scores of a run, or its verdicts, as one Parquet file.",
@@ -46,6 +48,7 @@ def _export(given: argparse.Namespace) -> int:
 
 def _export_record(given: argparse.Namespace) -> int:
     from .. import storage
+    from ..config import listed_prices
     from ..corpus.pins import load_pins
     from ..extractkit.exchange import record_of_runs
     from ..extractkit.record import file_name, record_file
@@ -54,7 +57,14 @@ def _export_record(given: argparse.Namespace) -> int:
 
     runs = runs_at(given.run)
     corpus = corpus_at(runs[0].out, None, None)
-    record = record_of_runs(runs, corpus, {}, load_pins(given.pins) if given.pins else None)
+    prices = listed_prices(given.prices)
+    by_name = {}
+    for run in runs:
+        settings = (run.file("settings.json") or {}).get("settings") or {}
+        if price := prices.of_model(settings.get("model", "")):
+            by_name[run.name] = by_name[settings["model"]] = (price.given, price.made)
+    record = record_of_runs(runs, corpus, by_name, load_pins(given.pins) if given.pins else None)
+    record["prices"] = {"date": prices.date}
     address = storage.join(given.out or "results", file_name(record["startedAt"]))
     storage.put(address, record_file(record))
     note(f"{len(record['runs'])} models, {sum(len(run['docs']) for run in record['runs'])} documents")
