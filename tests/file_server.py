@@ -12,8 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 @dataclass
 class FileServer:
     """``files``: content by path. ``faults`` by path: ``404`` and the like (a status), ``cut`` (the connection breaks
-    midway), ``short`` (fewer bytes than stated), ``other`` (other bytes), ``whole`` (no ranges). ``asked``: path and
-    first byte asked for, of every request; ``sent``: bytes of contents that were sent."""
+    midway), ``unsized`` (half of it, and nothing says how much it should be), ``other`` (other bytes), ``whole`` (no
+    ranges). ``asked``: path and first byte asked for, of every request; ``sent``: bytes of contents that were sent."""
 
     url: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
@@ -50,12 +50,13 @@ def file_server() -> Iterator[FileServer]:
             self.send_response(206 if ranged else 200)
             if ranged:
                 self.send_header("Content-Range", f"bytes {first}-{len(data) - 1}/{len(data)}")
-            self.send_header("Content-Length", str(len(body)))
+            if fault != "unsized":
+                self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            body = body[: len(body) // 2] if fault in ("cut", "short") else body
+            body = body[: len(body) // 2] if fault in ("cut", "unsized") else body
             state.sent += len(body)
             self.wfile.write(body)
-            if fault in ("cut", "short"):
+            if fault in ("cut", "unsized"):
                 self.close_connection = True
 
         def log_message(self, format: str, *args: object) -> None:

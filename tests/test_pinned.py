@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 import zipfile
@@ -83,6 +84,7 @@ def test_without_a_token_the_invoices_are_left_out_with_a_notice(
 @pytest.mark.parametrize(
     ("fault", "code", "said"),
     [("404", 2, "answered 404"), ("500", 2, "answered 500"), ("other", 2, "so nothing of it is kept: its sha256 is"),
+     ("unsized", 2, "so nothing of it is kept: its sha256 is"),
      ("cut", 2, "203,239 bytes are here, the same command goes on there")],
 )  # fmt: skip
 def test_a_download_that_fails_leaves_nothing_under_its_name(
@@ -115,6 +117,20 @@ def test_a_part_of_another_file_is_dropped_and_fetched_once_more(place: Place, p
     (place[1] / f"{TARGET}.part").write_bytes(part)
     assert fetch(place) == 0 and left(place) == [TARGET]
     assert [start for _, start in place[0].asked] == [len(part), 0]
+
+
+def test_a_part_that_is_all_of_it_is_not_asked_for_again(place: Place) -> None:
+    (place[1] / "data").mkdir(parents=True)
+    (place[1] / f"{TARGET}.part").write_bytes(CORD.read_bytes())
+    assert fetch(place) == 0 and left(place) == [TARGET] and place[0].asked == []
+
+
+def test_a_file_that_another_process_fetches_is_left_to_it(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    (place[1] / "data").mkdir(parents=True)
+    with (place[1] / f"{TARGET}.part").open("ab") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        assert fetch(place) == 2
+    assert "is being fetched by another process" in capsys.readouterr().err and place[0].asked == []
 
 
 def test_a_file_of_other_content_is_replaced(place: Place) -> None:

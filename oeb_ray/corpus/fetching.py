@@ -76,12 +76,14 @@ def download(source: Source, told: Told = lambda here, all: None) -> bool:
             target.unlink()
         target.parent.mkdir(parents=True, exist_ok=True)
         with _alone(part) as stream:
-            continued = _receive(source, stream, told)
             actual = _digest(stream)
-            if continued and source.sha256 not in (None, actual):
-                stream.truncate(0)  # the part may have been of another file
-                _receive(source, stream, told)
+            if source.sha256 != actual:  # else all of it had come, and only the name is missing
+                continued = _receive(source, stream, told)
                 actual = _digest(stream)
+                if continued and source.sha256 not in (None, actual):
+                    stream.truncate(0)  # the part may have been of another file
+                    _receive(source, stream, told)
+                    actual = _digest(stream)
             if source.sha256 not in (None, actual):
                 part.unlink()
                 raise RequestError(
