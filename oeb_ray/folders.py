@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import storage
+from .corpus.columns import column_of
 from .corpus.manifest import Corpus, load
 from .errors import RequestError, refused
 from .jsontext import pretty, read_json
@@ -68,6 +69,20 @@ def corpus_at(out: str, manifest: str | None, data_root: str | None) -> Corpus:
             raise RequestError(f"{out} does not say where its corpus is; give --manifest")
     same = stored if storage.absolute(manifest) == stored.get("manifest") else {}
     return load(manifest, data_root=data_root, identity=same.get("corpus"), commit=same.get("commit"))
+
+
+def manifest_of(out: str, manifest: str | None = None) -> str:
+    """The address of a manifest, or else of the one that an output is of. Raises RequestError."""
+    found = manifest or stored_corpus(out).get("manifest")
+    if not found:
+        raise RequestError(f"{out} does not say where its corpus is; give --manifest")
+    return storage.absolute(found)
+
+
+def clusters_of(out: str, manifest: str | None, column: str) -> dict[str, str]:
+    """The label that each document has in a column of the manifest. Raises RequestError."""
+    found = column_of(manifest_of(out, manifest), column)
+    return {doc_id: " ".join(values) for doc_id, values in found.items()}
 
 
 def check_corpus(out: str, corpus: Corpus, problems: list[str]) -> str | None:

@@ -15,7 +15,7 @@ from . import layout, storage
 from .ask import receipt_of
 from .cluster.work import MadePart, make_part
 from .corpus.manifest import Corpus
-from .digests import digest
+from .digests import digest, made_from
 from .errors import RequestError
 from .jsontext import read_json
 from .providers.registry import find
@@ -42,11 +42,12 @@ class Difference:
 
 @dataclass(frozen=True)
 class Verified:
-    """What was looked at in a run, and what differs."""
+    """What was looked at in a run, what differs, and by scorer the digest of what its figures are made from."""
 
     documents: int
     parts: int
     differences: list[Difference]
+    made_from: dict[str, str]
 
 
 def verify(stored: StoredRun, corpus: Corpus) -> Verified:
@@ -69,15 +70,20 @@ def verify(stored: StoredRun, corpus: Corpus) -> Verified:
     scorers = [name for name in SCORERS if _homes_of(stored, layout.below(name, layout.SCORES))] or [
         layout.FIRST_SCORER
     ]
+    digests: dict[str, str] = {}
     for name in scorers:
-        found.extend(_scorer_differences(stored, run, name, parts))
+        found.extend(_scorer_differences(stored, run, name, parts, digests))
     usage = {"usage.json": usage_file(receipts.values(), first=layout.FIRST_SCORER in scorers)}
     found.extend(_derived_differences(stored, usage))
-    return Verified(len(receipts), len(parts) * len(scorers), found)
+    return Verified(len(receipts), len(parts) * len(scorers), found, digests)
 
 
 def _scorer_differences(
-    stored: StoredRun, run: Run, scorer: str, parts: Mapping[layout.Home, list[ScoreItem]]
+    stored: StoredRun,
+    run: Run,
+    scorer: str,
+    parts: Mapping[layout.Home, list[ScoreItem]],
+    digests: dict[str, str],
 ) -> Iterator[Difference]:
     tables = [layout.below(scorer, name) for name in (layout.SCORES, layout.VERDICTS)]
     there = {table: _homes_of(stored, table) for table in tables}
@@ -94,6 +100,7 @@ def _scorer_differences(
         yield from _part_differences(task, made)
     used = find_scorer(scorer)
     yield from _derived_differences(stored, derived(run, used, score_table(used, rows)).files)
+    digests[scorer] = made_from(rows)
 
 
 def _run_of(stored: StoredRun) -> Run:

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "oeb_ray"
 # A module may import from the layers above it in this list, and from its own part of the package.
 LAYERS = [
     {"errors", "digests", "jsontext", "records", "media", "loops", "clock", "untrusted", "__init__"},
-    {"backends", "scoring"},
+    {"backends", "scoring", "cells"},
     {"storage"},
     {"providers", "layout", "scorers", "prices", "envfile"},
     {"calls", "cost", "pool", "stored", "lineup"},
@@ -23,7 +23,9 @@ LAYERS = [
     {"receipts", "summaries", "paid", "ledger", "folders", "batch"},
     {"simulator", "results"},
     {"audit", "compare", "overview"},
-    {"exports", "extractkit", "stability"},
+    {"exports", "extractkit", "stability", "board"},
+    {"leaderboard"},
+    {"report"},
     {"plan", "cluster", "request"},
     {"runstate", "ready", "estimate", "reasons", "harness", "handover"},
     {"driver"},
@@ -48,7 +50,7 @@ HOMES = {
     "rich": {"progress", "cli"},
     "jsonschema_rs": {"corpus"},
     "huggingface_hub": {"corpus"},
-    "pypdfium2": {"providers"},
+    "pypdfium2": {"providers", "report"},
     "defusedxml": {"providers"},
     "msgspec": {"jsontext"},
     "dotenv": {"envfile"},

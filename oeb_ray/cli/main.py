@@ -22,6 +22,7 @@ from . import (
     export,
     harbor,
     imports,
+    leaderboard,
     ledger,
     predict,
     providers,
@@ -37,8 +38,8 @@ EPILOG = """\
 exit codes: 0 done, 1 all documents of a run failed, or a fault of ours, 2 request, 3 account,
   4 a gate not met, 5 storage, 129/130/143 stopped"""
 COMMANDS = (
-    score, predict, benchmark, show, report, audit, diff, verify, explain, export, imports, ledger, providers, corpus,
-    harbor, simulate,
+    score, predict, benchmark, show, leaderboard, report, audit, diff, verify, explain, export, imports, ledger,
+    providers, corpus, harbor, simulate,
 )  # fmt: skip
 
 

@@ -38,5 +38,7 @@ def _verify(given: argparse.Namespace) -> int:
         differences += len(verified.differences)
         for one in verified.differences:
             print(visible(f"{one.run}: {one.what}: {one.why}"))
+        for scorer, made_from in verified.made_from.items():
+            note(f"{run.name}: {scorer} made from {made_from}")
     print(f"{len(runs)} runs, {documents} documents, {parts} parts: {differences or 'no'} differences")
     return 4 if differences else 0

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .. import storage
-from ..errors import RequestError, refused
+from ..errors import RequestError, refused, suggestion
 from ..jsontext import read_json
 
 SHOWN_FAULTS = 50
@@ -117,3 +117,28 @@ def faulty(what: str, address: str, faults: list[str]) -> RequestError:
     if len(faults) > len(shown):
         shown.append(f"and {len(faults) - len(shown)} more")
     return refused(f"{what} {address}", shown)
+
+
+def column_of(address: str, name: str, *, optional: bool = False) -> dict[str, list[str]]:
+    """What a further column of a manifest says of each document: texts, one or, in a column of lists, several.
+
+    Documents whose value is null are left out; one of another type counts as its text. ``optional``: no such column
+    says nothing.
+
+    Raises:
+        RequestError: no readable manifest, or no such column.
+    """
+    try:
+        table = read_file(address, "manifest", ["doc_id"], others=True)
+    except FileNotFoundError:
+        raise RequestError(f"no manifest file at {address}; give one with --manifest") from None
+    if name not in table.column_names:
+        if optional:
+            return {}
+        raise RequestError(f"manifest {address} has no column {name!r}; {suggestion(name, table.column_names)}")
+    found = {}
+    for doc_id, value in zip(texts(table, "doc_id"), table.column(name).to_pylist(), strict=True):
+        several = value if isinstance(value, list) else [value]
+        if listed := [str(one) for one in several if one is not None]:
+            found[doc_id] = listed
+    return found

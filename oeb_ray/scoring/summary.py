@@ -69,6 +69,11 @@ def averaged(repeats: Sequence[Figures]) -> dict[str, float]:
     return {doc_id: math.fsum(values) / len(values) for doc_id, values in found.items()}
 
 
+def quantile(values: Sequence[float], share: float) -> float | None:
+    """The value below which a share of them lies, linear between neighbours; None of none."""
+    return float(np.quantile(values, share)) if len(values) else None
+
+
 def estimate(
     figures: Figures,
     clusters: Mapping[str, str] | None = None,
