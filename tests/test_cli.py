@@ -6,12 +6,10 @@ import argparse
 import json
 import re
 import resource
-import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -193,39 +191,6 @@ def test_all_documents_failing_is_code_1(small: SmallCorpus, tmp_path: Path) -> 
     assert "--retry-failed asks " in out
 
 
-def job(name: str, words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    """`python -m jobs.<name>` in this process: exit code, standard output, standard error."""
-    monkeypatch.setattr(sys, "argv", [name, *words])
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_module(f"jobs.{name}", run_name="__main__")
-    return ended.value.code or 0, *capsys.readouterr()
-
-
-def test_hydra_jobs_take_the_same_words(
-    small: SmallCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = overrides(small, tmp_path / "out", "limit=6")
-    command = [sys.executable, "-m", "jobs.benchmark", *words]
-    ended = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent.parent)
-    assert ended.returncode == 0, ended.stderr
-    assert "12/12 documents  0 failed" in ended.stdout
-    code, _, err = job("benchmark", [*words, "nonsense=1"], monkeypatch, capsys)
-    assert code == 2 and "nonsense: no such key" in err
-    code, out, _ = job("benchmark", [*words, "--cfg", "job"], monkeypatch, capsys)
-    assert code == 0 and "replay" in out
-
-
-def test_jobs_of_one_half_predict_or_score_only(
-    small: SmallCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = overrides(small, tmp_path / "out", "limit=6", systems=("good",))
-    for name, said in (("predict", "6/6 documents  0 failed"), ("score", "1.0000")):
-        code, out, _ = job(name, words, monkeypatch, capsys)
-        assert code == 0 and said in out
-        (folder,) = (tmp_path / "out").glob("replay-*")
-        assert (folder / "scores.parquet").exists() == (name == "score")
-
-
 def test_texts_in_brackets_and_control_characters_are_shown_as_they_are(tmp_path: Path) -> None:
     """BR-77: nothing from a corpus is markup, and no table raises."""
     import io
@@ -241,23 +206,6 @@ def test_texts_in_brackets_and_control_characters_are_shown_as_they_are(tmp_path
         assert "\x1b[31m" not in shown and "\u202e" not in shown
         if text.isprintable():
             assert text in shown
-
-
-def test_a_sweep_is_one_plan(
-    small: SmallCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """-m: jobs that differ in options share the folder and the table; other differences are refused with the key."""
-    words = overrides(small, tmp_path / "out", "limit=6", systems=())
-    words = [word for word in words if not word.startswith("providers.replay.options")]
-    sweep = ["-m", *words, "+providers.replay.system=good,bad"]
-    code, out, err = job("benchmark", sweep, monkeypatch, capsys)
-    assert code == 0, err
-    assert "12/12 documents  0 failed" in out and "runs        2 over 1 adapter" in err
-    assert len(list((tmp_path / "out").glob("replay-*"))) == 2
-    code, _, err = job("benchmark", [*sweep, "timeout=60,70"], monkeypatch, capsys)
-    assert code == 2 and "timeout=70.0 in one job of the sweep, 60.0 in another" in err
-    root = Path(__file__).parent.parent
-    assert not list(root.glob("multirun*")) and not list(root.glob("outputs"))
 
 
 def test_repeats_are_runs_of_their_own(small: SmallCorpus, tmp_path: Path) -> None:
