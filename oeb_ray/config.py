@@ -212,8 +212,11 @@ def read_job(config: DictConfig, values: Mapping[str | tuple[str, ...], Any] | N
         source=source,
         prices=read_prices(plain.get("prices"), problems),
     )
-    if read.one("lineup", bool, "true or false") is True and not problems:
-        job = _with_lineup(job)
+    lineup = plain.get("lineup")
+    if lineup is not None and not isinstance(lineup, Mapping):
+        problems.append(f"lineup={lineup!r}: wants settings of all its models, such as {{evidence: true}}, or {{}}")
+    elif lineup is not None and not problems:
+        job = _with_lineup(job, lineup)
     if type(job.repeats) is int and not 1 <= job.repeats <= MOST_REPEATS:
         problems.append(f"repeats={job.repeats}: wants a whole number from 1 to {MOST_REPEATS}")
     if job.predict_only is True and job.score_only is True:
@@ -240,14 +243,14 @@ def listed_prices(name: str) -> PriceList:
     return found
 
 
-def _with_lineup(job: Job) -> Job:
+def _with_lineup(job: Job, settings: Mapping[str, Any]) -> Job:
     """The job with the models that the environment selects. Raises RequestError."""
     from .lineup import narrowed
 
     if job.prices is None:
-        raise RequestError("lineup=true asks the models of a price list; choose one with prices=NAME")
+        raise RequestError("lineup asks the models of a price list; choose one with prices=NAME")
     calls = job.rehearsal is None and not job.score_only
-    return replace(job, providers=narrowed(job.providers, job.prices, os.environ, keys=calls))
+    return replace(job, providers=narrowed(job.providers, settings, job.prices, os.environ, keys=calls))
 
 
 def _plain(config: DictConfig, prefix: str, problems: list[str]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from .errors import MissingCredential, RequestError, suggestion
@@ -31,7 +32,7 @@ def selected(prices: PriceList, environment: Mapping[str, str], *, keys: bool = 
     named = _names(environment, PROVIDERS)
     if unknown := [name for name in named or () if name not in prices.models]:
         raise RequestError(
-            f"{PROVIDERS}: {', '.join(unknown)}: no such provider; {suggestion(unknown[0], list(prices.models))}"
+            f"{PROVIDERS}: {', '.join(unknown)}: not among the providers; {suggestion(unknown[0], list(prices.models))}"
         )
     if wanting := [name for name in named or () if name in keyless]:
         raise MissingCredential(f"{PROVIDERS} names {', '.join(map(_with_key, wanting))}, and the key is not set")
@@ -50,16 +51,25 @@ def selected(prices: PriceList, environment: Mapping[str, str], *, keys: bool = 
 
 
 def narrowed(
-    providers: Mapping[str, Mapping[str, Any]], prices: PriceList, environment: Mapping[str, str], *, keys: bool = True
+    providers: Mapping[str, Mapping[str, Any]],
+    settings: Mapping[str, Any],
+    prices: PriceList,
+    environment: Mapping[str, str],
+    *,
+    keys: bool = True,
 ) -> dict[str, dict[str, Any]]:
-    """The entries of a config's providers, of which those of the line-up ask its models, as `selected` has them."""
-    models = selected(prices, environment, keys=keys)
-    others = {name: dict(entry) for name, entry in providers.items() if name not in prices.models}
+    """The entries of a config's providers; those of the line-up ask its models, as `selected` has them.
+
+    ``settings`` are those of all models, before what a provider's own entry says. Raises as `selected` does.
+    """
+    listed = {name: models for name, models in prices.models.items() if name in providers}
+    if not listed:
+        raise RequestError(f"lineup: choose providers of the price list: {', '.join(prices.models)}")
     asked = {
-        name: {**providers.get(name, {}), "options": [{"model": model} for model in listed]}
-        for name, listed in models.items()
+        name: {**settings, **providers[name], "options": [{"model": model} for model in models]}
+        for name, models in selected(replace(prices, models=listed), environment, keys=keys).items()
     }
-    return asked | others
+    return asked | {name: dict(entry) for name, entry in providers.items() if name not in listed}
 
 
 def _names(environment: Mapping[str, str], variable: str) -> list[str] | None:

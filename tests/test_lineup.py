@@ -7,16 +7,19 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from oeb_ray.config import composed, read_job
 from oeb_ray.errors import OebError, RequestError
+from oeb_ray.estimate import estimates
 from oeb_ray.lineup import MODELS, PROVIDERS, selected
 from oeb_ray.prices import Price, PriceList, cost, read_prices
 from oeb_ray.providers.openrouter import OPENROUTER
 from oeb_ray.providers.registry import PAID
+from oeb_ray.records import Lane, Run
 from tests.helpers import make_pdf_corpus
 
 DATA = Path(os.environ.get("OEB_TEST_VECTORS") or Path(__file__).parent / "data")
@@ -109,7 +112,39 @@ def test_a_line_up_without_prices_or_keys_is_refused() -> None:
     with pytest.raises(OebError, match="GOOGLE_GENERATIVE_AI_API_KEY"):
         read_job(composed(LINEUP))
     with pytest.raises(RequestError, match="price list"):
-        read_job(composed(["corpus=sample", "lineup=true", "~prices"]))
+        read_job(composed(["corpus=sample", "lineup={}", "~prices"]))
+
+
+def test_providers_that_are_not_chosen_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    words = [*LINEUP, "provider=[openai,pdftext]", "providers.openai.in_flight=9"]
+    job = read_job(composed(words))
+    assert list(job.providers) == ["openai", "pdftext"] and len(job.providers["openai"]["options"]) == 3
+    assert job.providers["openai"]["in_flight"] == 9, "what a provider's own entry says goes before"
+    monkeypatch.setenv(PROVIDERS, "anthropic")
+    with pytest.raises(RequestError, match="anthropic: not among the providers"):
+        read_job(composed(words))
+    for wrong, said in (("lineup=3", "wants settings"), ("provider=[pdftext]", "choose providers of the price list")):
+        with pytest.raises(RequestError, match=said):
+            read_job(composed([*LINEUP, wrong]))
+
+
+def test_an_estimate_says_when_it_is_one_of_list_prices(prices: PriceList) -> None:
+    def receipt(usd: float | None) -> Any:
+        return SimpleNamespace(error=None, usd=usd, credits=None, wall_s=2.0, tokens_in=1000, tokens_out=100)
+
+    def told(model: str, usd: float | None) -> Any:
+        run = Run("r", "openai", {"model": model}, lane=Lane("a", 4, None, None))
+        made: Any = SimpleNamespace(run=run, receipts={"a": receipt(usd)}, predict=[1, 2])
+        plan: Any = SimpleNamespace(runs=[made], prices=prices)
+        return estimates(plan)["r"]
+
+    assert told("gpt-5.6-sol", None).usd == pytest.approx(2 * (1000 * 5 + 100 * 30) / 1e6)
+    assert told("gpt-5.6-sol", None).basis.endswith("at prices of 2026-07-12")
+    stated = told("gpt-5.6-sol", 0.5)
+    assert stated.usd == 1.0 and "prices" not in stated.basis, "what was stated is not mixed with what is listed"
+    assert told("of-a-later-day", None).usd is None
 
 
 # --- .env ---------------------------------------------------------------------------------------------------------

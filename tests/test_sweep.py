@@ -20,14 +20,18 @@ MODEL = "openai/gpt-5.6-sol"
 VENDORS = {**PAID, "openrouter": paid(MODEL)}
 DOCUMENTS = 60 if ROUNDS > 2 else 8
 OPTIONS: dict[str, list[dict[str, Any]]] = {
+    "anthropic": [{"model": "claude-sonnet-5"}],
     "azure-cu": [{"completion_model": "gpt-4.1-mini"}, {"completion_model": "gpt-4.1"}],
     "datalab": [{"mode": "fast"}, {"mode": "accurate"}],
     "extend": [{"array_strategy": "large_array_heuristics"}, {"array_strategy": "large_array_max_context"}],
+    "google": [{"model": "gemini-3.5-flash", "evidence": True}],
     "llamaextract": [{"tier": "agentic"}, {"tier": "turbo"}],
     "mistral": [{}],
+    "openai": [{"model": "gpt-5.4-mini", "evidence": True}],
     "openrouter": [{"attempts": 2}, {"attempts": 3}],
     "reducto": [{"agentic_table_mode": "max"}, {"agentic_table_mode": "default"}],
 }
+RUNS = sum(map(len, OPTIONS.values()))
 NOISE = {"drop_in_answer": 0.01, "poll_503": 0.01, "poll_drop": 0.01, "malformed": 0.01}
 DIALS = {"latency": 0.2, "latency_spread": 1.0, "price": 0.03} | NOISE
 
@@ -69,7 +73,7 @@ def test_a_sweep_of_all_vendors_killed_twice_is_whole_after_a_retry(corpus, simu
     limits = {name: Limits(vendor.cap, lingers=30.0) for name, vendor in VENDORS.items()}
     for share in (0.25, 0.6):
         driver = start_oeb("benchmark", *words)
-        while driver.poll() is None and bought(simulator) < share * 13 * DOCUMENTS:
+        while driver.poll() is None and bought(simulator) < share * RUNS * DOCUMENTS:
             time.sleep(0.05)
         assert driver.poll() is None, driver.communicate()[1]
         driver.send_signal(signal.SIGKILL)
@@ -82,6 +86,6 @@ def test_a_sweep_of_all_vendors_killed_twice_is_whole_after_a_retry(corpus, simu
         for name in OPTIONS:
             simulator.dials(name, **dict.fromkeys(NOISE, 0.0))
     runs = [path.parent for path in out.glob("*/summary.json")]
-    assert len(runs) == 13
+    assert len(runs) == RUNS
     assert {json.loads((run / "summary.json").read_text())["scored"] for run in runs} == {DOCUMENTS}
     assert not [path for path in out.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
