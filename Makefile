@@ -10,7 +10,7 @@ define install
 	$(BIN)/uv pip check --python $(BIN)/python --quiet
 endef
 
-.PHONY: demo test chaos statistics bench-pools clean
+.PHONY: demo test chaos statistics bench-pools test-harbor clean
 
 .venv/demo: pyproject.toml
 	$(call install,.)
@@ -35,5 +35,14 @@ statistics: .venv/test
 bench-pools: .venv/test
 	$(BIN)/python -m tests.bench.pools
 
+# The real Harbor has its own virtual environment, since it needs a later Python; uv finds one or fetches it.
+.venv-harbor/done: .venv/test
+	$(BIN)/uv venv --quiet --clear --python '>=3.12' .venv-harbor
+	$(BIN)/uv pip install --quiet --python .venv-harbor/bin/python harbor==0.25.0
+	touch $@
+
+test-harbor: .venv-harbor/done
+	OEB_HARBOR=$(CURDIR)/.venv-harbor $(BIN)/python -m pytest -q tests/harbor $(ARGS)
+
 clean:
-	rm -rf .venv runs
+	rm -rf .venv .venv-harbor runs

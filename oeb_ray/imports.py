@@ -82,7 +82,7 @@ def import_run(source: str, out: str, corpus: Corpus, progress: Progress) -> Imp
     make_plan(out, corpus, [run], selection)  # refuses a folder of other work
     with ThreadPoolExecutor(8) as threads:
         outcomes = list(threads.map(lambda doc: _outcome(source, run, doc, corpus), found))
-        _refuse_others(out, run, corpus, outcomes)
+        refuse_others(out, run, corpus, outcomes)
         claim_folders(out, corpus, [run])
         list(threads.map(lambda outcome: store(out, run, outcome, replace=False), outcomes))
     ended = execute(make_plan(out, corpus, [run], selection), InlineCluster(), progress)
@@ -158,7 +158,8 @@ def _json_or_empty(address: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _refuse_others(out: str, run: Run, corpus: Corpus, outcomes: Iterable[Outcome]) -> None:
+def refuse_others(out: str, run: Run, corpus: Corpus, outcomes: Iterable[Outcome]) -> None:
+    """Raises RequestError if the output holds other predictions of a Run than those that are to be taken over."""
     there = stored_receipts(out, run.name, set(corpus.ids))
     new = {outcome.record["doc_id"]: outcome.prediction for outcome in outcomes}
     other = sorted(

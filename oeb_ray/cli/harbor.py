@@ -32,6 +32,14 @@ def add(commands: Any) -> None:
     verify.add_argument("--timeout", type=float, metavar="S", help="seconds that scoring may take; default 1700")
     verify.set_defaults(command=_verify)
     _add_run(actions)
+    take = declare(actions, "import", "Take over a Harbor job: a run per agent and model, its rewards beside ours.",
+                   "oeb harbor import jobs/2026-11-30 --tasks tasks/ --out runs/")  # fmt: skip
+    take.add_argument("job", metavar="DIR|URL", help="the job's folder: config.json and the trials are in it")
+    take.add_argument("--tasks", metavar="DIR|URL", help="the folder of the tasks that it ran")
+    take.add_argument("--manifest", metavar="FILE|URL", help="or the corpus that they were exported from")
+    take.add_argument("--data-root", metavar="DIR|URL", help="where the manifest's relative paths start")
+    take.add_argument("--out", default="runs", metavar="DIR|URL", help="where runs go; default runs")
+    take.set_defaults(command=_import)
 
 
 def _add_export(actions: Any) -> None:
@@ -113,6 +121,34 @@ def _run(given: argparse.Namespace) -> int:
 
     code = run_and_print(job, after=judge)
     return code or (1 if faults else 0)
+
+
+def _import(given: argparse.Namespace) -> int:
+    import sys
+
+    from .. import progress
+    from ..corpus.manifest import load
+    from ..corpus.tasks import MANIFEST
+    from ..harbor.agents import tasks_at
+    from ..harbor.imports import import_job
+
+    if (given.tasks is None) == (given.manifest is None):
+        raise RequestError("give the tasks that the job ran, or with --manifest what they were exported from")
+    manifest = given.manifest or f"{tasks_at(given.tasks)}/{MANIFEST}"
+    screen = progress.Screen(sys.stderr)
+    corpus = load(manifest, data_root=given.data_root)
+    with screen:
+        imported = import_job(given.job, given.out, corpus, screen)
+    for one in imported:
+        for row in one.odd:
+            print(visible(f"{row['trial']}: {row['odd']}"))
+        for row in one.other:
+            print(visible(f"{row['trial']}: reward {row['reward_there']} there, {row['reward_here']} here"))
+        here = "none" if one.mean_here is None else f"{one.mean_here:.4f}"
+        print(f"{len(one.rows)} trials: mean reward {one.mean_there:.4f} there, {here} here; {len(one.odd)} odd, "
+              f"{sum(row['reward_there'] is None for row in one.rows)} without a reward, which count 0")  # fmt: skip
+        print(one.run)
+    return 4 if any(one.other for one in imported) else 0
 
 
 def _export(given: argparse.Namespace) -> int:

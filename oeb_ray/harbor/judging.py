@@ -18,6 +18,7 @@ from typing import NamedTuple
 from .verifier import MEMORY, Fault, Judged, judged_text
 
 PROCESSES = 4
+WORTH = 8  # outputs for which another process is worth its start
 
 
 class Submitted(NamedTuple):
@@ -53,7 +54,7 @@ def judge_all(
     Args:
         submit: gives an output by its number. seconds: that one may take. work: what a process does with it.
     """
-    waiting, processes = list(range(count)), min(PROCESSES, count, os.cpu_count() or 1)
+    waiting, processes = list(range(count)), min(PROCESSES, -(-count // WORTH), os.cpu_count() or 1)
     while waiting:
         pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _bound_memory)
         try:

@@ -15,6 +15,7 @@ from typing import Any
 from ..corpus.tasks import GOLD, MANIFEST, REFERENCE, SCHEMA
 from ..jsontext import pretty, printable
 from ..providers.instruction import instruction
+from ..scoring.value_f1 import TODAY as DAY
 from .vendored import archive
 
 __all__ = ["MANIFEST", "REFERENCE", "Case", "task_files", "task_name"]
@@ -24,7 +25,7 @@ IMAGE = "python:3.13.0-slim-bookworm"
 AGENT_PACKAGES = ("pdfplumber==0.11.10", "pypdf==7.1.1", "pypdfium2==5.15.2")
 SCORER_PACKAGES = ("numpy==2.5.5", "python-dateutil==2.9.0.post0", "scipy==1.18.1")
 LONGEST_NAME = 100
-TODAY = "2026-12-01"
+TODAY = DAY.isoformat()
 """The day that two-digit years are read by, unless another is given: an export must not change with the calendar."""
 
 _AGENT_DOCKERFILE = f"""\
