@@ -10,7 +10,7 @@ define install
 	$(BIN)/uv pip check --python $(BIN)/python --quiet
 endef
 
-.PHONY: demo test chaos statistics bench-pools test-harbor clean
+.PHONY: demo test chaos statistics bench-plan bench-pools test-harbor clean
 
 .venv/demo: pyproject.toml
 	$(call install,.)
@@ -31,6 +31,9 @@ chaos: .venv/test
 
 statistics: .venv/test
 	OEB_STATISTICS=1 $(BIN)/python -m pytest -q tests/scoring/test_summary.py $(ARGS)
+
+bench-plan: .venv/test
+	$(BIN)/python -m tests.bench.forecast
 
 bench-pools: .venv/test
 	$(BIN)/python -m tests.bench.pools

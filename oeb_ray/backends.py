@@ -136,6 +136,8 @@ class Remote:
     def __init__(self, protocol: str) -> None:
         self.protocol = protocol
         self._fs = self._opened()
+        # In one request: a second one for the size would be followed by a listing where there is no such object.
+        self._reading = {"max_concurrency": 1} if protocol in ("s3", "s3a") else {}
         self._renewing = threading.Lock()
         self._renewed = float("-inf")
 
@@ -165,7 +167,7 @@ class Remote:
         return work(self._fs)
 
     def read(self, path: str) -> bytes:
-        return bytes(self._do(lambda fs: fs.cat_file(path)))
+        return bytes(self._do(lambda fs: fs.cat_file(path, **self._reading)))
 
     def put(self, path: str, data: bytes) -> None:
         self._do(lambda fs: fs.pipe_file(path, data))

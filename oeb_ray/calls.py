@@ -23,6 +23,7 @@ from .providers.contract import UNUSABLE
 HEARTBEAT_SECONDS = 15.0
 # Outcomes: a refusal with its status; an answer not yet recorded; a claim that was found to be needless; UNUSABLE.
 REFUSED, ANSWERED, NOT_MADE = "status", "answered", "not made"
+OWNERS = "owners"  # the folder of their heartbeats
 DEAD_SECONDS = 60.0  # without a heartbeat, by the store's own clock
 
 
@@ -125,13 +126,14 @@ class Owner:
     def __init__(self) -> None:
         self.name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
-    def beat(self, out: str) -> None:
-        """Says that the owner is alive."""
+    def beat(self, out: str, **more: Any) -> None:
+        """Says that the owner is alive, and what ``more`` there is to know of it."""
         here = {
             "host": socket.gethostname(),
             "process": os.getpid(),
             "born": _born(os.getpid()),
             "beat": uuid.uuid4().hex,
+            **more,
         }
         storage.put(_heartbeat(out, self.name), pretty(here))
 
@@ -155,7 +157,7 @@ def is_alive(out: str, owner: str) -> bool:
 
 
 def _heartbeat(out: str, owner: str) -> str:
-    return storage.join(out, "owners", f"{storage.encode_id(owner or 'unknown')}.json")
+    return storage.join(out, OWNERS, f"{storage.encode_id(owner or 'unknown')}.json")
 
 
 def _born(process: Any) -> str | None:

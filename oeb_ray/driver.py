@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -24,9 +24,10 @@ from .plan import Part, Plan, RunPlan
 from .ready import Ready
 from .receipts import add_to_index, merge_index, read_receipt, stored_receipts
 from .records import PartTask, PredictBatch, Receipt
-from .runstate import Progress, RunState, asking, member_of, same_account
+from .runstate import GoldNotes, Progress, RunState, asking, member_of, same_account
 from .scorers import find
 from .signals import Interrupts
+from .steering import Steering
 from .summaries import counted, write_summaries
 from .tables import DamagedPart
 
@@ -35,7 +36,6 @@ ATTEMPTS = 3  # of work whose worker is lost
 FLUSH_SECONDS = 2.0  # receipts that a kill may cost; they are made again from the records
 GRACE_SECONDS = {130: 120.0, 143: 25.0, 129: 25.0}  # for what is under way, by exit code of the interrupt
 FAILING_SECONDS = 125.0  # for paid calls under way when the job fails
-NOTES = 20  # on golds, before they are only counted
 
 
 class Driver:
@@ -48,11 +48,12 @@ class Driver:
         self.calling: Counter[str] = Counter()  # documents handed out, by account
         self.lost: Counter[Any] = Counter()
         self.repaired: set[tuple[str, str]] = set()
-        self.noted: set[str] = set()
+        self.notes = GoldNotes(progress)
         self.positions = {doc_id: position for position, doc_id in enumerate(plan.corpus.ids)}
         self.selected = set(plan.corpus.selected)
         self.states = [self._state(run) for run in plan.runs]
         self.by_name = {state.name: state for state in self.states}
+        self.steering = Steering(plan.out, progress)
 
     def _state(self, made: RunPlan) -> RunState:
         plan = self.plan
@@ -85,7 +86,11 @@ class Driver:
                 self._make_part_ready(state, part)
         self._finish_ended()
         while any(state.summary is None for state in self.states):
-            self._fill()
+            if self.steering.look(self.states):
+                for account in self.accounts:
+                    self._register(account)
+            if self.steering.begins(self.interrupts):
+                self._fill()
             for ended in self.cluster.wait(0.5):
                 self._take(ended)
             self._flush(FLUSH_SECONDS)
@@ -96,7 +101,8 @@ class Driver:
         self.progress.update(self.states, force=True)
 
     def _register(self, account: str) -> None:
-        self.cluster.pool(account, member_of(self.accounts[account]) | {"digest": code_digest()})
+        more = {"digest": code_digest(), "paused": self.steering.paused}
+        self.cluster.pool(account, member_of(self.accounts[account]) | more)
 
     def _fill(self) -> None:
         """Keeps twice as much under way as there are slots, here and at each account; parts go before predictions."""
@@ -248,22 +254,13 @@ class Driver:
         assert ended.receipt is not None
         state = self.by_name[ended.receipt.run]
         state.scoring[Part(ended.task.scorer, layout.Home(ended.task.suite, ended.task.part))] -= 1
-        self._note(ended.receipt.notes)
+        self.notes.say(ended.receipt.notes)
         if ended.receipt.broken:
             self._repair(state, ended.task, ended.receipt.broken)
             return
         state.parts_done += 1
         for path, sha256 in ended.receipt.digests.items():
             self.plan.files.note(path, self.plan.corpus.stamps[path], sha256)
-
-    def _note(self, notes: Iterable[str]) -> None:
-        for note in notes:
-            if note not in self.noted:
-                self.noted.add(note)
-                if len(self.noted) <= NOTES:
-                    self.progress.note(note)
-                elif len(self.noted) == NOTES + 1:
-                    self.progress.note("there are more notes on golds; `oeb corpus check` shows all")
 
     def _repair(self, state: RunState, task: PartTask, broken: Sequence[str]) -> None:
         """A record whose prediction is another one is not done: it is read once more, else the document asked again."""

@@ -156,7 +156,7 @@ async def _paid(batch: PredictBatch, lane: Lane) -> Predicted:
     job = uuid.uuid4().hex
     async with _account(lane.account) as account:
         limits: dict[str, Any] = {"cap": lane.cap, "rpm": lane.rpm, "max_usd": lane.max_usd}
-        account.register(job, limits | {"spent": {}, "resumed": False, "digest": code_digest()})
+        account.register(job, limits | {"spent": {}, "resumed": False, "digest": code_digest(), "paused": False})
         pinging = asyncio.ensure_future(_stay_alive(account.pool, job))
         try:
             return await account.predict(job, batch)

@@ -65,11 +65,16 @@ def home_of_key(key: str) -> Home | None:
 
 def homes(ids: Sequence[str], suites: Sequence[str], gold_bytes: Sequence[int]) -> list[Home]:
     """The home of each document; depends on the manifest alone, never on what is selected or recorded."""
-    parts = {suite: _power_of_two(-(-count // DOCS_PER_PART)) for suite, count in Counter(suites).items()}
+    parts = {suite: parts_for(count) for suite, count in Counter(suites).items()}
     found = []
     for doc_id, suite, size in zip(ids, suites, gold_bytes, strict=True):
         found.append(Home(suite, _own_part(doc_id) if size > OWN_PART_BYTES else _shared_part(doc_id, parts[suite])))
     return found
+
+
+def parts_for(documents: int) -> int:
+    """How many parts a suite of so many documents has."""
+    return _power_of_two(-(-documents // DOCS_PER_PART))
 
 
 def _own_part(doc_id: str) -> str:

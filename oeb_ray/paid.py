@@ -167,8 +167,8 @@ class PaidCall:
             raise Taken(f"attempt {attempt.n} of {attempt.doc_id!r} is another job's")
         if self._replaces:
             return
-        try:  # one look, now that nobody else can begin
-            await asyncio.to_thread(storage.stat, layout.record(place.out, place.run, attempt.doc_id))
+        try:  # one look, now that nobody else can begin; to read costs an object store less than to ask for its size
+            await asyncio.to_thread(storage.read, layout.record(place.out, place.run, attempt.doc_id))
         except FileNotFoundError:
             return
         await asyncio.to_thread(note, place.out, place.run, attempt, outcome=f"{NOT_MADE}: recorded meanwhile")

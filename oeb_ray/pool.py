@@ -44,12 +44,15 @@ class JobGone(OebError):
 
 @dataclass
 class Member:
-    """A job at this account. ``max_usd``: of each of its runs, None for no limit; ``spent``: dollars by run."""
+    """A job at this account. ``max_usd``: of each of its runs, None for no limit; ``spent``: dollars by run;
+    ``paused``: nothing more is begun for it until it says so.
+    """
 
     cap: int
     rpm: float | None
     max_usd: float | None
     digest: str
+    paused: bool
     heard: float
     spent: defaultdict[str, float]
     reserved: defaultdict[str, float]
@@ -79,8 +82,8 @@ class Pool:
     # --- members --------------------------------------------------------------------------------------------------
 
     def register(self, job: str, member: dict[str, Any]) -> None:
-        """Lets a job in, or updates its limits. All of ``member`` is required: cap, rpm, max_usd, digest, ``spent``
-        (dollars by run) and ``resumed``: calls of earlier may still be under way.
+        """Lets a job in, or updates its limits. All of ``member`` is required: cap, rpm, max_usd, digest, paused,
+        ``spent`` (dollars by run) and ``resumed``: calls of earlier may still be under way.
 
         Raises:
             AccountFailure: jobs with other code are at work at this account.
@@ -102,6 +105,7 @@ class Pool:
             member["rpm"],
             member["max_usd"],
             member["digest"],
+            member["paused"],
             self.clock.now(),
             known.spent if known else defaultdict(float, member["spent"]),
             known.reserved if known else defaultdict(float),
@@ -154,7 +158,7 @@ class Pool:
 
     async def _enter(self, job: str, running: bool) -> None:
         self._refuse(job)
-        if not running and (self._waiting or self.in_flight >= self.limit()):
+        if not running and (self._waiting or self.in_flight >= self.limit() or self.members[job].paused):
             place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append((job, place))
             if self._recovery is None or self._recovery.done():
@@ -192,7 +196,7 @@ class Pool:
             except OebError as error:
                 place.set_exception(error)
                 continue
-            if self.in_flight < self.limit():
+            if self.in_flight < self.limit() and not self.members[job].paused:
                 self.in_flight += 1
                 place.set_result(None)
             else:

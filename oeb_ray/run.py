@@ -26,6 +26,7 @@ from .receipts import merge_index
 from .records import ABSENT, Run
 from .runstate import Progress, RunState
 from .signals import Interrupts
+from .watching import Events, Watching
 
 VERSIONED = ("oeb_ray", "ray", "numpy", "scipy", "pyarrow", "httpx", "msgspec", "pypdfium2", "fsspec", "s3fs")
 
@@ -162,6 +163,7 @@ def start_cluster(job: Job, *, idle: bool = False) -> Cluster:
 
 def carry_out(job: Job, plan: Plan, progress: Progress, interrupts: Interrupts) -> Outcome:
     """As `execute`, on the cluster that the job names, which ends with it; calls alone need no Ray of our own."""
+    events = Events(job.events)
     calls_only = not plan.selection.scorers and all(made.run.lane for made in plan.runs)
     idle = plan.is_done() or (calls_only and job.cluster["kind"] == "local")
     kind = phase(REST if idle or job.cluster["kind"] == "inline" else "Ray")
@@ -169,32 +171,42 @@ def carry_out(job: Job, plan: Plan, progress: Progress, interrupts: Interrupts) 
         cluster = start_cluster(job, idle=idle)
     interrupts.install()  # Ray has put its own handler in place
     try:
-        return execute(plan, cluster, progress, interrupts)
+        return execute(plan, cluster, progress, interrupts, events)
     finally:
         with kind:
             cluster.close()
 
 
-def execute(plan: Plan, cluster: Cluster, progress: Progress, interrupts: Interrupts | None = None) -> Outcome:
+def execute(
+    plan: Plan, cluster: Cluster, progress: Progress, interrupts: Interrupts | None = None, events: Events | None = None
+) -> Outcome:
     """Does all that the plan says. A provider that is stopped ends alone; what is recorded of it is scored.
 
     Raises:
         StorageError, InternalError: what stopped everything.
         Stopped: interrupted; what was under way was recorded, and the same job goes on later.
     """
-    driver = Driver(plan, cluster, progress, interrupts or Interrupts())
+    watching = Watching(cluster, progress, events or Events())
+    driver = Driver(plan, watching, watching, interrupts or Interrupts())
     _claim_folders(plan)
+    error: BaseException | None = None
     try:
+        watching.begin(plan.out, driver.states)
         driver.go()
     except (Stopped, KeyboardInterrupt) as stopped:
         code = stopped.exit_code if isinstance(stopped, Stopped) else Stopped.exit_code
         progress.note("stopping: nothing more is sent, what is under way may end; a second interrupt ends at once")
         driver.stop(code)
-        progress.update(driver.states, force=True)
-        raise Stopped("interrupted", code) from None
-    except BaseException:
+        watching.update(driver.states, force=True)
+        error = Stopped("interrupted", code)
+        raise error from None
+    except BaseException as failure:
+        error = failure
         driver.fail()
         raise
+    finally:
+        driver.steering.end()
+        watching.end(driver.states, error)
     return Outcome(
         {state.name: state.summary for state in driver.states if state.summary is not None},
         {state.name: state.stopped for state in driver.states if state.stopped is not None},

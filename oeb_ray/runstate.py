@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -23,6 +23,25 @@ class Progress(Protocol):
 
     def update(self, states: Sequence[RunState], force: bool = False) -> None: ...
     def note(self, text: str) -> None: ...
+
+
+class GoldNotes:
+    """Passes notes on golds on, each once; after `NOTES` of them it only says that there are more."""
+
+    NOTES = 20
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self._said: set[str] = set()
+
+    def say(self, notes: Iterable[str]) -> None:
+        for note in notes:
+            if note not in self._said:
+                self._said.add(note)
+                if len(self._said) <= self.NOTES:
+                    self.progress.note(note)
+                elif len(self._said) == self.NOTES + 1:
+                    self.progress.note("there are more notes on golds; `oeb corpus check` shows all")
 
 
 @dataclass

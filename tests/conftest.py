@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -97,7 +98,13 @@ def free_ports(count: int) -> list[int]:
 @pytest.fixture(scope="session")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A SeaweedFS server on loopback with the bucket ``oeb``; the AWS variables point to it. Gives ``s3://oeb``."""
-    folder = tmp_path_factory.mktemp("seaweed")
+    with s3_server(tmp_path_factory.mktemp("seaweed")) as bucket:
+        yield bucket
+
+
+@contextmanager
+def s3_server(folder: Path) -> Iterator[str]:
+    """As the fixture `s3`, with its data in a folder."""
     config = folder / "s3.json"
     identity = {
         "name": "tests",

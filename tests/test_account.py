@@ -67,9 +67,8 @@ class Setting:
         self, again: bool, member: dict[str, Any], positions: Sequence[int] | None = None
     ) -> list[Predicted]:
         account = Account("test")
-        account.register(
-            "job", {"cap": 4, "rpm": None, "max_usd": None, "digest": "1", "spent": {}, "resumed": False} | member
-        )
+        known = {"cap": 4, "rpm": None, "max_usd": None, "digest": "1", "spent": {}, "resumed": False, "paused": False}
+        account.register("job", known | member)
 
         async def alive() -> None:
             while True:

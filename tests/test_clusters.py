@@ -146,9 +146,10 @@ class Killing:
 
     def __init__(self, cluster: RayCluster) -> None:
         self.cluster, self.slots, self.killed = cluster, cluster.slots, 0
-        self.pool, self.send, self.score = cluster.pool, cluster.send, cluster.score
+        self.pool, self.send, self.score, self.tell = cluster.pool, cluster.send, cluster.score, cluster.tell
 
     under_way = property(lambda self: self.cluster.under_way)
+    memory = property(lambda self: self.cluster.memory)
 
     def wait(self, seconds: float):  # type: ignore[no-untyped-def]
         until = time.monotonic() + 20
@@ -188,7 +189,7 @@ def test_killed_ray_workers_change_no_byte(small, expected, ray_cluster, tmp_pat
 
 
 def test_pyarrow_polars_and_duckdb_read_the_parts_in_one_call(small, expected) -> None:
-    (run, *_) = sorted(path for path in expected[0].iterdir() if path.is_dir())
+    (run, *_) = sorted(expected[0].glob("replay-*"))
     scores, verdicts = run / "scores.parquet", run / "verdicts.parquet"
     arrow = pq.read_table(scores, partitioning=None)
     frame = polars.read_parquet(scores)
@@ -228,7 +229,7 @@ def test_parts_of_failures_alone_and_of_successes_alone_have_one_schema(tmp_path
 
 
 def test_summary_and_scores_have_the_known_keys_and_agree(small, expected) -> None:
-    (run, *_) = sorted(path for path in expected[0].iterdir() if path.is_dir())
+    (run, *_) = sorted(expected[0].glob("replay-*"))
     summary = json.loads((run / "summary.json").read_text())
     rows = [json.loads(line) for line in (run / "scores.jsonl").read_text().splitlines()]
     assert list(summary) == [

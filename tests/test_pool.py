@@ -14,7 +14,8 @@ from tests.virtual import run_virtually
 
 
 def member(**more: Any) -> dict[str, Any]:
-    return {"cap": 5, "rpm": None, "max_usd": None, "digest": "code", "spent": {}, "resumed": False} | more
+    known = {"cap": 5, "rpm": None, "max_usd": None, "digest": "code", "spent": {}, "resumed": False, "paused": False}
+    return known | more
 
 
 class Vendor:
@@ -142,6 +143,24 @@ def test_a_silent_job_is_sent_nothing_after_15_seconds_and_its_calls_in_flight_e
     assert max(begun) <= SILENCE_SECONDS + 1
     assert results.count("done") == len(begun) < 20
     assert all(isinstance(result, JobGone) for result in results if result != "done")
+
+
+def test_a_paused_job_begins_nothing_and_keeps_nobody_waiting() -> None:
+    async def work() -> None:
+        pool, vendor, other = Pool("a"), Vendor(1.0), Vendor(1.0)
+        pool.proven()
+        pool.register("paused", member(paused=True))
+        pool.register("job", member())
+        alive = asyncio.ensure_future(keep_alive(pool, "paused", "job"))
+        held = [asyncio.ensure_future(one_call(pool, "paused", vendor)) for _ in range(10)]
+        await asyncio.gather(*(one_call(pool, "job", other) for _ in range(20)))
+        assert asyncio.get_running_loop().time() < 6 and not vendor.arrivals
+        pool.register("paused", member())
+        await asyncio.gather(*held)
+        assert len(vendor.arrivals) == 10 and vendor.peak == 5
+        alive.cancel()
+
+    run_virtually(work())
 
 
 def test_a_pause_holds_for_the_whole_account() -> None:

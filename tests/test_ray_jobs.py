@@ -10,9 +10,11 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from oeb_ray.errors import RequestError
 from oeb_ray.pool import SILENCE_SECONDS
 from oeb_ray.simulator import Profile, Simulator
 from oeb_ray.simulator.history import Limits, faults
@@ -52,7 +54,7 @@ def words_of(corpus: SmallCorpus, simulator: Simulator, out: Path, *more: str) -
 @pytest.mark.ray
 @pytest.mark.s3
 def test_jobs_with_one_key_share_its_limits(corpus, simulator, nodes: Nodes, tmp_path) -> None:
-    """Two jobs write to one folder, a third to another; the smallest cap and rate hold for all together."""
+    """BR-48: two jobs write to one folder, a third to another; the smallest cap and rate hold for all together."""
     place = ["cluster=existing", f"cluster.address='{nodes.address}'"]
     jobs = [
         (tmp_path / "one", ["providers.datalab.in_flight=5"]),
@@ -69,6 +71,47 @@ def test_jobs_with_one_key_share_its_limits(corpus, simulator, nodes: Nodes, tmp
     assert stats["peak_in_flight"] <= 8
     one, two = (contents(str(tmp_path / name)) for name in ("one", "two"))
     assert one == two
+
+
+def test_a_cluster_that_is_not_there_or_can_do_nothing_is_refused_at_once(monkeypatch) -> None:
+    """BR-54"""
+    from oeb_ray.cluster.rays import RayCluster
+
+    began = time.monotonic()
+    with pytest.raises(RequestError, match=r"no Ray cluster at 127.0.0.9:9: Connection refused"):
+        RayCluster("127.0.0.9:9")
+    assert time.monotonic() - began < 30
+    left = pretended_ray(monkeypatch, {"memory": 1e9})
+    with pytest.raises(RequestError, match="the Ray cluster at this machine has no CPU to work with"):
+        RayCluster()
+    assert left
+
+
+def test_a_cluster_that_grows_gets_more_work(monkeypatch) -> None:
+    from oeb_ray.cluster.rays import RayCluster
+
+    resources = {"CPU": 1.0}
+    pretended_ray(monkeypatch, resources)
+    monkeypatch.setattr("oeb_ray.cluster.rays.COUNTING_SECONDS", 0.0)
+    cluster = RayCluster()
+    assert cluster.slots == 1
+    resources["CPU"] = 33.0
+    assert cluster.slots == 33
+    resources.clear()
+    assert cluster.slots == 33, "what cannot be counted at the moment has not gone"
+
+
+def pretended_ray(monkeypatch: pytest.MonkeyPatch, resources: dict[str, float]) -> list[bool]:
+    """A Ray that this process has connected to; the list gets an entry when it is left."""
+    import ray
+
+    left: list[bool] = []
+    node = {"Alive": True, "Resources": resources}
+    monkeypatch.setattr(ray, "is_initialized", lambda: True)
+    monkeypatch.setattr(ray, "cluster_resources", lambda: resources)
+    monkeypatch.setattr(ray, "nodes", lambda: [node])
+    monkeypatch.setattr(ray, "shutdown", lambda: left.append(True))
+    return left
 
 
 @pytest.mark.ray
@@ -89,19 +132,28 @@ def test_nothing_is_sent_for_a_driver_that_is_dead(corpus, simulator, nodes: Nod
     assert sum(simulator.stats()["datalab"]["submissions"].values()) == sent <= 30 < 60
 
 
+class Head(NamedTuple):
+    """A Ray head with dashboard and job server: addresses of its dashboard and metrics, the folder of its logs."""
+
+    url: str
+    metrics: str
+    logs: Path
+
+
 @pytest.fixture
-def head(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Path]]:
-    """A Ray head with dashboard and job server: its dashboard's address, and the folder of its logs."""
+def head(monkeypatch: pytest.MonkeyPatch) -> Iterator[Head]:
     import tempfile
 
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # loopback only
-    port, dashboard, agent, client = free_ports(4)
+    port, dashboard, agent, client, metrics = free_ports(5)
+    monkeypatch.setenv("RAY_metrics_report_interval_ms", "200")
     with tempfile.TemporaryDirectory(prefix="r", dir="/tmp") as folder:  # sockets in it want a short path
         command = [
             str(Path(sys.executable).parent / "ray"), "start", "--head", f"--node-ip-address={HOST}", f"--port={port}",
             "--include-dashboard=true", f"--dashboard-host={HOST}", f"--dashboard-port={dashboard}", "--num-cpus=1",
             f"--dashboard-agent-listen-port={agent}", f"--ray-client-server-port={client}",
-            f"--temp-dir={folder}", "--object-store-memory=100000000", "--disable-usage-stats", "--block",
+            f"--metrics-export-port={metrics}", f"--temp-dir={folder}", "--object-store-memory=100000000",
+            "--disable-usage-stats", "--block",
         ]  # fmt: skip
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         started = subprocess.Popen(
@@ -109,14 +161,16 @@ def head(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Path]]:
         )
         url = f"http://{HOST}:{dashboard}"
         try:
-            for _ in range(300):
+            for _ in range(1000):
                 assert started.poll() is None, started.communicate()[0]
                 try:
                     get(f"{url}/api/version")
                     break
                 except OSError:
                     time.sleep(0.1)
-            yield url, Path(folder)
+            else:
+                raise AssertionError("the dashboard does not answer")
+            yield Head(url, f"http://{HOST}:{metrics}/metrics", Path(folder))
         finally:
             started.terminate()
             started.communicate(timeout=30)
@@ -129,18 +183,22 @@ def get(url: str) -> str:
 
 @pytest.mark.ray
 def test_no_key_is_seen_in_a_submitted_job(corpus, simulator, head, tmp_path) -> None:
-    """BR-55: the job list, the dashboard's answers, Ray's logs and all that is written."""
-    url, logs = head
+    """BR-55: the job list, the dashboard's answers, Ray's logs, metrics, events and all that is written."""
+    url, metrics, logs = head
     submit = [
         str(Path(sys.executable).parent / "ray"), "job", "submit", f"--address={url}", "--submission-id=sweep-1", "--",
         "python", "-m", "jobs.benchmark",
     ]  # fmt: skip
-    words = words_of(corpus, simulator, tmp_path / "out", "cluster=existing", "cluster.address=auto", "limit=10")
+    words = words_of(corpus, simulator, tmp_path / "out", "cluster=existing", "cluster.address=auto", "limit=10",
+                     f"events='{tmp_path}/out/events.jsonl'")  # fmt: skip
     for _ in range(30):
         ended = subprocess.run([*submit, *words], capture_output=True, text=True, timeout=110)
         if "No available agent" not in ended.stderr:  # the dashboard is up a little before its agent
             break
     assert ended.returncode == 0, ended.stdout + ended.stderr
+    figures = get(metrics)
+    for name in ("predictions", "spend_usd", "vendor_seconds", "parts", "in_flight", "queue"):
+        assert f"ray_oeb_{name}" in figures, figures
     assert sum(simulator.stats()["datalab"]["submissions"].values()) == 10
     seen = {"the submitter's output": ended.stdout + ended.stderr}
     seen |= {path: get(url + path) for path in SHOWN}

@@ -17,6 +17,7 @@ from . import (
     audit,
     benchmark,
     corpus,
+    ctl,
     diff,
     explain,
     export,
@@ -24,6 +25,7 @@ from . import (
     imports,
     leaderboard,
     ledger,
+    plan,
     predict,
     providers,
     report,
@@ -39,7 +41,7 @@ exit codes: 0 done, 1 all documents of a run failed, or a fault of ours, 2 reque
   4 a gate not met, 5 storage, 129/130/143 stopped"""
 COMMANDS = (
     score, predict, benchmark, show, leaderboard, report, audit, diff, verify, explain, export, imports, ledger,
-    providers, corpus, harbor, simulate,
+    providers, corpus, harbor, ctl, plan, simulate,
 )  # fmt: skip
 
 

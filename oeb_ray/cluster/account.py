@@ -51,6 +51,10 @@ class Account:
         for out in list(self._outs):
             await self.end(out)
 
+    def outputs(self) -> list[str]:
+        """Where documents of this account are recorded."""
+        return sorted(self._outs)
+
     async def end(self, out: str) -> None:
         """Nothing more is asked for in an output: no heartbeat is needed there."""
         self._outs.discard(out)

@@ -2,7 +2,8 @@
 
 `pool` registers this job at a vendor account; `send` hands out documents to predict, `score` a part to score; `wait`
 returns what has ended; `close` stops. `hold` comes before it where calls in flight are to end: nothing more is begun.
-Work items are addresses and settings, outcomes are values: an exception that comes out of `wait` is a bug.
+`tell` gives the figures of a Run to whoever watches the cluster. Work items are addresses and settings, outcomes are
+values: an exception that comes out of `wait` is a bug.
 """
 
 from __future__ import annotations
@@ -47,9 +48,10 @@ class Cluster(Protocol):
     ``under_way``: how many are begun.
     """
 
-    slots: int
-    memory: int
-
+    @property
+    def slots(self) -> int: ...
+    @property
+    def memory(self) -> int: ...
     @property
     def under_way(self) -> int: ...
 
@@ -57,5 +59,6 @@ class Cluster(Protocol):
     def send(self, batch: PredictBatch) -> None: ...
     def score(self, task: PartTask) -> None: ...
     def wait(self, seconds: float) -> list[Ended]: ...
+    def tell(self, run: str, provider: str, now: Mapping[str, float]) -> None: ...
     def hold(self) -> None: ...
     def close(self) -> None: ...

@@ -76,6 +76,9 @@ class InlineCluster:
         with phase("scoring"):
             return [work.do_score(item)]
 
+    def tell(self, run: str, provider: str, now: Mapping[str, float]) -> None:
+        pass  # there is no cluster to watch
+
     def hold(self) -> None:
         self._waiting.clear()
         if self._loop is not None:

@@ -14,6 +14,7 @@ import sys
 import time
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import ray
@@ -26,12 +27,15 @@ from ..records import PartTask, PredictBatch
 from . import work
 from .account import PING_SECONDS, Account
 from .contract import Ended, Lost, Predicted
+from .metrics import Metrics
 
 OBJECT_STORE_BYTES = 100_000_000  # only addresses and receipts pass through it
 CONNECT_SECONDS = 10.0
 SMALL = 100_000_000  # bytes of memory
 POOL_ATTEMPTS = 10  # to get or create an account's actor while an old one is going
 HEAD = "node:__internal_head__"  # the resource by which Ray marks it
+COUNTING_SECONDS = 5.0  # between looks at how large the cluster is
+POOL_NAME = "pool "  # begins the actors' names
 IDLE_SECONDS = 5.0  # that an actor without jobs and calls stays
 
 
@@ -59,6 +63,9 @@ class PoolActor:
 
     async def state(self) -> dict[str, Any]:
         return self.account.pool.state()
+
+    async def outputs(self) -> list[str]:
+        return self.account.outputs()
 
     async def _go_when_idle(self) -> None:
         while True:
@@ -106,7 +113,7 @@ class RayCluster:
             reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
             where = f"no Ray cluster at {address}" if address else "Ray does not start on this machine"
             raise RequestError(f"{where}: {reason[:300]}") from error
-        self.slots = int(ray.cluster_resources().get("CPU", 0))
+        self._slots, self._counted = 0, float("-inf")
         if self.slots < 1:
             ray.shutdown()
             raise RequestError(f"the Ray cluster at {address or 'this machine'} has no CPU to work with")
@@ -118,6 +125,16 @@ class RayCluster:
         self._job = uuid.uuid4().hex
         self._pinged = 0.0
         self._held = False
+        self._metrics = Metrics()
+
+    @property
+    def slots(self) -> int:
+        """Processors of the cluster as it is now: with more work than places it grows, where it can."""
+        now = time.monotonic()
+        if now - self._counted >= COUNTING_SECONDS:
+            self._counted = now
+            self._slots = int(ray.cluster_resources().get("CPU", 0)) or self._slots
+        return self._slots
 
     @property
     def under_way(self) -> int:
@@ -128,7 +145,10 @@ class RayCluster:
             try:
                 # A name that has just been given up may still lead to the actor that is going.
                 actor = PoolActor.options(  # type: ignore[attr-defined]
-                    name=f"pool {account}", lifetime="detached", get_if_exists=True, scheduling_strategy=_on_the_head()
+                    name=f"{POOL_NAME}{account}",
+                    lifetime="detached",
+                    get_if_exists=True,
+                    scheduling_strategy=_on_the_head(),
                 ).remote(account)
                 ray.get(actor.register.remote(self._job, dict(member)), timeout=CONNECT_SECONDS * 6)
             except RayTaskError as error:
@@ -185,6 +205,9 @@ class RayCluster:
             for actor in self._actors.values():
                 actor.ping.remote(self._job)
 
+    def tell(self, run: str, provider: str, now: Mapping[str, float]) -> None:
+        self._metrics.tell(run, provider, now)
+
     def hold(self) -> None:
         self._held = True
         for actor in self._actors.values():
@@ -194,6 +217,21 @@ class RayCluster:
         self.hold()
         if self._ours:
             ray.shutdown()
+
+
+def outputs_at(address: str) -> list[str]:
+    """The outputs that the accounts' pools of a running cluster write to. Raises RequestError."""
+    cluster = RayCluster(address)
+    try:
+        pools = [ray.get_actor(name) for name in ray.util.list_named_actors() if name.startswith(POOL_NAME)]
+        asked = [pool.outputs.remote() for pool in pools]
+        found: set[str] = set()
+        for answer in asked:
+            with suppress(RayError):  # a pool that is going
+                found.update(ray.get(answer, timeout=CONNECT_SECONDS))
+        return sorted(found)
+    finally:
+        cluster.close()
 
 
 def _on_the_head() -> Any:

@@ -78,7 +78,8 @@ class Wire:
 
     async def _ask(self, again: bool) -> list[Predicted]:
         account = Account(f"{self.vendor}@test")
-        account.register("job", {"cap": 8, "rpm": None, "max_usd": None, "digest": "1", "spent": {}, "resumed": False})
+        member = {"cap": 8, "rpm": None, "max_usd": None, "digest": "1", "spent": {}, "resumed": False, "paused": False}
+        account.register("job", member)
         try:
             asked = (account.predict("job", PredictBatch(self.out, self.run, (doc,), again)) for doc in self.docs)
             return await asyncio.wait_for(asyncio.gather(*asked), 60)
