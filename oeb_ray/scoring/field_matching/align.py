@@ -120,14 +120,13 @@ class Alignment:
         return self._pair_large(left, right)
 
     def _pair_large(self, left: list[Element], right: list[Element]) -> Pairs:
-        from .large import ArrayPair, as_pairs, as_reference
+        from .large import ArrayPair, as_pairs
 
         problem = ArrayPair(self._prices, left, right)
-        solution = problem.solve()
         limit = REFERENCE_CELLS if problem.exact else REFERENCE_CELLS_NESTED
-        if solution.unique or len(left) * len(right) > limit:
-            return as_pairs(solution)
-        return as_reference(self._content, left, right, problem.all_weights())
+        if len(left) * len(right) <= limit:
+            return problem.solve_as_reference(self._content)
+        return as_pairs(problem.solve())
 
     def _pair_scalars(self, left: list[int], right: list[int]) -> Pairs:
         """Equal values pair; which of several equal ones do only shows in the list of verdicts."""

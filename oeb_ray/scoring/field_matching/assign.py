@@ -11,16 +11,28 @@ and it grows until nothing outside contradicts them.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..solver import linear_sum_assignment
-from .overlap import Floats, Ints, Overlap
+from .overlap import Floats, Ints
 
 CORE_CELLS = 100_000_000  # a core beyond this (0.8 GB) is solved greedily, and said so
 PART_CELLS = 4_000_000
+WIDE = 4  # a core of more than one in so many cells is wide
+
+
+class Bound(Protocol):
+    """Upper bounds of the matched values of all pairs, small integers; see overlap.py and table.py."""
+
+    n: int
+    m: int
+
+    def blocks(self) -> Iterator[tuple[int, NDArray[Any]]]: ...
+    def part(self, rows: Ints, columns: Ints) -> NDArray[Any]: ...
 
 
 class Problem(Protocol):
@@ -30,7 +42,7 @@ class Problem(Protocol):
     ``left_leaves``, ``right_leaves``: leaves per element, which bound the shared count.
     """
 
-    bound: Overlap
+    bound: Bound
     scale: int
     exact: bool
     left_leaves: Ints
@@ -49,18 +61,31 @@ class Solution(NamedTuple):
     optimal: bool = True
 
 
-def best_assignment(weights: Floats) -> tuple[Ints, Ints]:
-    """Pairs of positive weight of a best assignment; the first side's elements are the rows unless there are more."""
-    if weights.shape[0] <= weights.shape[1]:
-        rows, columns = linear_sum_assignment(-weights)
+def best_assignment(weights: Floats, *, keep: bool = True) -> tuple[Ints, Ints]:
+    """Pairs of positive weight of a best assignment; the first side's elements are the rows unless there are more.
+
+    ``keep``: leave the weights as they are; otherwise they are negated in place, which saves their memory once more.
+    """
+    costs = np.negative(weights, out=None if keep else weights)
+    if costs.shape[0] <= costs.shape[1]:
+        rows, columns = linear_sum_assignment(costs)
     else:
-        columns, rows = linear_sum_assignment(-weights.T)
-    positive = weights[rows, columns] > 0
+        columns, rows = linear_sum_assignment(costs.T)
+    positive = costs[rows, columns] < 0
     return rows[positive], columns[positive]
 
 
-def best_pairing(problem: Problem) -> Solution:
-    """A pairing of the largest total weight, exact unless its core is beyond ``CORE_CELLS``."""
+@overload
+def best_pairing(problem: Problem) -> Solution: ...
+@overload
+def best_pairing(problem: Problem, *, narrow: bool) -> Solution | None: ...
+
+
+def best_pairing(problem: Problem, *, narrow: bool = False) -> Solution | None:
+    """A pairing of the largest total weight, exact unless its core is beyond ``CORE_CELLS``.
+
+    ``narrow``: give up (None) once solving the core would take about as long as solving all.
+    """
     bound = problem.bound
     n, m = bound.n, bound.m
     state = _Certificate(problem)
@@ -69,6 +94,8 @@ def best_pairing(problem: Problem) -> Solution:
         return Solution(*state.pairs(), unique=True)
     while True:
         rows, columns = np.flatnonzero(core_left), np.flatnonzero(core_right)
+        if narrow and len(rows) * len(columns) * WIDE > n * m:
+            return None
         if len(rows) * len(columns) > CORE_CELLS:
             return _greedy(problem)
         weights = problem.weights(rows, columns)
@@ -95,6 +122,7 @@ class _Certificate:
         self.problem = problem
         bound = problem.bound
         best, where, column_best = self._maxima(bound)
+        self.most = int(best.max(initial=0))
         candidates = np.flatnonzero((best > 0) & (column_best[where] == best))
         _, first = np.unique(where[candidates], return_index=True)
         left = candidates[np.sort(first)]
@@ -110,7 +138,7 @@ class _Certificate:
         self._set_values()
 
     @staticmethod
-    def _maxima(bound: Overlap) -> tuple[NDArray[np.float32], Ints, NDArray[np.float32]]:
+    def _maxima(bound: Bound) -> tuple[NDArray[np.float32], Ints, NDArray[np.float32]]:
         best = np.zeros(bound.n, dtype=np.float32)
         where = np.zeros(bound.n, dtype=np.int64)
         column_best = np.zeros(bound.m, dtype=np.float32)
@@ -152,10 +180,16 @@ class _Certificate:
         widest = int(min(problem.left_leaves.max(), problem.right_leaves.max()))
         if problem.scale <= 2 * widest:  # shared values could outweigh half a match: no certificate
             return ~core_left, ~core_right
-        u, v = self.u.astype(np.float32), self.v.astype(np.float32)
+        twice_u, twice_v = np.rint(2 * self.u), np.rint(2 * self.v)  # values are halves at the finest
+        kind = np.min_scalar_type(int(2 * max(twice_u.max(), twice_v.max(), self.most)))
+        twice_u, twice_v = twice_u.astype(kind), twice_v.astype(kind)
         for start, counts in bound.blocks():
             stop = start + len(counts)
-            open_pairs = (counts >= u[start:stop, None] + v[None, :]) & (counts > 0)
+            twice = counts.astype(kind)
+            twice += twice
+            open_pairs = twice >= twice_u[start:stop, None] + twice_v[None, :]
+            idle = np.flatnonzero(twice_u[start:stop] == 0)
+            open_pairs[idle] &= counts[idle] > 0
             chosen = self.partner_of_left[start:stop]
             paired = np.flatnonzero(chosen >= 0)
             open_pairs[paired, chosen[paired]] = False

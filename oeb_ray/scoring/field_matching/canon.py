@@ -13,7 +13,7 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
-from .moments import moment_key
+from .moments import could_name_a_month, moment_key
 
 _DIGIT = re.compile(r"\d")
 
@@ -60,10 +60,20 @@ def float_key(value: float) -> str:
 
 def text_key(value: str) -> str:
     """The key of a text."""
-    if value.isascii() and not _DIGIT.search(value):
-        stripped = value.strip().lower()
-        return _ascii_words(stripped) if stripped else ""
-    return _routed(value)
+    if not value.isascii():
+        return _routed(value)
+    stripped = value.strip()
+    if not stripped:
+        return ""
+    if not _DIGIT.search(stripped):
+        return _ascii_words(stripped.lower()) or kept_whole(stripped)
+    try:
+        key = _decimal_key(stripped) if "." in stripped else None
+        if key is None and (stripped[0].isdigit() or could_name_a_month(stripped)):
+            key = moment_key(stripped)
+        return key or _ascii_words_and_digits(stripped.lower()) or kept_whole(stripped)
+    except OverflowError:
+        return cut_short(value)
 
 
 def _routed(value: str) -> str:
@@ -138,6 +148,8 @@ def _decimal_key(text: str) -> str | None:
     text = text.translate(_DROPPED)
     if "." not in text:
         return None
+    if _PLAIN_DECIMAL.fullmatch(text):
+        return _number_text(-float(text) if negative else float(text))
     try:
         number = Decimal("-" + text if negative else text)
     except InvalidOperation:
@@ -186,6 +198,9 @@ _TYPOGRAPHY = str.maketrans(
 _LIST_MARKER = re.compile("[\u2022\u2023\u25e6\u25aa\u25b6\u2219\u25cf\u25a0](?=\\s|$)")
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
 _ZERO_PADDED = re.compile(r"-?0\d")
+_NUMBER_STARTS = frozenset("0123456789+-,$%")  # of text that is a number once , $ % are gone, or dashes
+_NUMBER_ENDS = frozenset("0123456789,$%-")
+_NOT_ASCII = re.compile("[^\x00-\x7f]")
 _SAFE_POINT = re.compile(r"(?<=\d)\.(?=\d)")
 _MONEY = str.maketrans("", "", ",$%")
 _ASCII_SPACE = "".join(chr(c) for c in range(128) if chr(c).isspace())
@@ -197,22 +212,46 @@ DASH = "#ph_dash"
 
 def _ascii_words(text: str) -> str:
     """Folds for stripped, lower-cased ASCII without a digit: no number, no accent, no typography can be in it."""
-    folded = text
-    if "[" in folded:
-        folded = _without_footnotes(folded)
-    if folded[0] == "-" and not folded.translate(_PUNCTUATION) and not set(folded) - set("-" + _ASCII_SPACE):
-        return DASH
-    if '"' in folded or "'" in folded:
-        folded = folded.translate(_PUNCTUATION).strip("\"'").translate(_BRACKETS)
-    else:
-        folded = folded.translate(_PUNCTUATION_AND_BRACKETS)
-    return folded or "".join(text.split())
+    if "[" in text:
+        text = _without_footnotes(text).strip()
+    return DASH if text[0] == "-" and _is_dashes(text) else _ascii_letters(text)
+
+
+def _ascii_words_and_digits(text: str) -> str:
+    """As `_ascii_words`, for text with a digit that is neither a decimal nor a date.
+
+    Raises OverflowError for a number beyond the float range.
+    """
+    if "[" in text:
+        text = _without_footnotes(text).strip()
+    if text[-1] in _NUMBER_ENDS and text[0] in _NUMBER_STARTS:
+        if len(text) <= 15 and text[0] != "0" and text.isdigit():
+            return text
+        number = _number_key(text)
+        if number is not None:
+            return number
+        if text[0] == "-" and _is_dashes(text):
+            return DASH
+    if "." in text:
+        points = list(_SAFE_POINT.finditer(text))
+        if len(points) == 1:
+            at = points[0].start()
+            text = f"{text[:at]}\0{text[at + 1 :]}"
+    return _ascii_letters(text)
+
+
+def _ascii_letters(text: str) -> str:
+    if '"' in text or "'" in text:
+        return text.translate(_PUNCTUATION).strip("\"'").translate(_BRACKETS)
+    return text.translate(_PUNCTUATION_AND_BRACKETS)
 
 
 def _without_accents(text: str) -> str:
     decomposed = unicodedata.normalize("NFKD", text)
-    kept = "".join(c for c in decomposed if not unicodedata.combining(c) and unicodedata.category(c) != "Cf")
-    return kept.replace("\u03bc", "u")
+    for c in set(_NOT_ASCII.findall(decomposed)):
+        if unicodedata.combining(c) or unicodedata.category(c) == "Cf":
+            decomposed = decomposed.replace(c, "")
+    return decomposed.replace("\u03bc", "u")
 
 
 def _without_footnotes(text: str) -> str:
@@ -237,9 +276,11 @@ def _number_key(text: str) -> str | None:
 
 
 def _dash_key(text: str) -> str | None:
-    if text.lstrip()[:1] != "-":
-        return None
-    return None if "".join(text.split()).strip("-") else DASH
+    return DASH if text.lstrip()[:1] == "-" and _is_dashes(text) else None
+
+
+def _is_dashes(text: str) -> bool:
+    return not "".join(text.split()).strip("-")
 
 
 def _without_punctuation(text: str) -> str:

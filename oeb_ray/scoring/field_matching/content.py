@@ -6,10 +6,13 @@ several equally good pairings the solver finds depends on it.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from .tree import Element, Vocabulary
 from .view import View
+
+MANY = 40  # elements from which sorting by columns is quicker than element by element
 
 
 class ContentOrder:
@@ -22,7 +25,27 @@ class ContentOrder:
 
     def order(self, elements: list[Element]) -> list[int]:
         """The positions of the elements, sorted."""
+        if self.view.plain and len(elements) >= MANY:
+            from .table import content_classes
+
+            spots = self.view.trie.spots
+            classes = content_classes(
+                [element.named for element in elements], lambda spot: spots[spot].names, self.words.texts
+            )
+            if classes is not None:
+                return self._order_within(elements, classes)
         keys = [self._content(element) for element in elements]
+        return sorted(range(len(elements)), key=keys.__getitem__)
+
+    def _order_within(self, elements: list[Element], classes: list[int]) -> list[int]:
+        """By class, and elements of one class by their inner arrays."""
+        if not any(element.arrays for element in elements):
+            return sorted(range(len(elements)), key=classes.__getitem__)
+        times = Counter(classes)
+        keys = [
+            (number, self._content(element)[1] if times[number] > 1 else [])
+            for number, element in zip(classes, elements, strict=True)
+        ]
         return sorted(range(len(elements)), key=keys.__getitem__)
 
     def _content(self, element: Element) -> Any:

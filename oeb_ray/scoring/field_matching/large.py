@@ -6,13 +6,16 @@ reference would choose among equally good ones.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from .assign import Solution, best_assignment, best_pairing
+from .assign import Bound, Solution, best_assignment, best_pairing
 from .batch import all_weights
 from .content import ContentOrder
 from .overlap import Floats, Ints, Overlap, numbered
 from .pricing import Pairs, Prices, Weights, best_total
+from .table import table_of
 from .tokens import TokenMaker
 from .tree import Element
 
@@ -31,7 +34,11 @@ class ArrayPair:
         for element in () if self.view.plain else (*left, *right):
             self.view.flat(element)  # addresses into ordered arrays get their numbers before tokens are made of them
         self._make = TokenMaker(self.view, len(prices.words.texts))
-        if self.exact:
+        named = [[self.view.flat(element) for element in side] for side in (left, right)] if self.exact else []
+        self._table = table_of(*named) if self.exact else None
+        if self._table is not None:
+            self.bound: Bound = self._table
+        elif self.exact:
             self.bound = Overlap(self._make.named(left), self._make.named(right))
         else:
             self.bound = Overlap(*numbered(self._make.leaves(left), self._make.leaves(right)))
@@ -40,7 +47,16 @@ class ArrayPair:
 
     def solve(self) -> Solution:
         """The best pairing; notes the array if it is not proven the best."""
-        solution = best_pairing(self)
+        return self._noted(best_pairing(self))
+
+    def solve_as_reference(self, content: ContentOrder) -> Pairs:
+        """The best pairing; if there are several, the one that the reference would choose."""
+        solution = best_pairing(self, narrow=True)
+        if solution is not None and self._noted(solution).unique:
+            return as_pairs(solution)
+        return _solved_by_content(content, self.left, self.right, self.weights)
+
+    def _noted(self, solution: Solution) -> Solution:
         if not solution.optimal:
             self.prices.greedy.sizes.add(max(len(self.left), len(self.right)))
         return solution
@@ -58,6 +74,8 @@ class ArrayPair:
         return bool(paths[0] & paths[1])
 
     def weights(self, rows: Ints, columns: Ints) -> Floats:
+        if self._table is not None:
+            return self._table.weights(rows, columns, self.scale)
         counts = self.bound.part(rows, columns).astype(np.float64)
         positive = counts > 0
         if self.exact:
@@ -76,11 +94,9 @@ class ArrayPair:
             counts[i, j] = self._exact_weight(int(rows[i]), int(columns[j]))
         return counts
 
-    def all_weights(self) -> Floats:
-        """The weights of all pairs."""
-        return self.weights(np.arange(len(self.left)), np.arange(len(self.right)))
-
     def pair_weights(self, rows: Ints, columns: Ints) -> Floats:
+        if self._table is not None:
+            return self._table.pair_weights(rows, columns, self.scale)
         return np.array(
             [self._exact_weight(i, j) for i, j in zip(rows.tolist(), columns.tolist(), strict=True)], dtype=np.float64
         )
@@ -111,8 +127,14 @@ def solved_total(worth: Weights) -> int:
 
 def as_reference(content: ContentOrder, left: list[Element], right: list[Element], weights: Floats) -> Pairs:
     """The reference's own choice among equally good pairings: both sides sorted by content, then solved."""
+    return _solved_by_content(content, left, right, lambda rows, columns: weights[np.ix_(rows, columns)])
+
+
+def _solved_by_content(
+    content: ContentOrder, left: list[Element], right: list[Element], weights: Callable[[Ints, Ints], Floats]
+) -> Pairs:
     rows, columns = np.array(content.order(left)), np.array(content.order(right))
-    chosen_rows, chosen_columns = best_assignment(weights[np.ix_(rows, columns)])
+    chosen_rows, chosen_columns = best_assignment(weights(rows, columns), keep=False)
     return list(zip(rows[chosen_rows].tolist(), columns[chosen_columns].tolist(), strict=True))
 
 

@@ -7,6 +7,7 @@ In: a stripped text. Out: its key if all of it is a day or an instant, else None
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import date, datetime
 
 LONGEST = 34  # characters of a date or time
@@ -45,6 +46,11 @@ _TIME_FORMATS = (
 )  # fmt: skip
 
 
+def could_name_a_month(text: str) -> bool:
+    """Whether a text begins with the letters of a month."""
+    return text[:3].lower() in _SHORT_MONTHS
+
+
 def moment_key(text: str) -> str | None:
     """Key of a date or an instant, or None; ``text`` is stripped and not empty."""
     if len(text) > LONGEST:
@@ -54,6 +60,10 @@ def moment_key(text: str) -> str | None:
         if all(c.isascii() or c.isdecimal() or c.isspace() for c in text):
             return _moment_by_strptime(text)
         return None
+    if len(text) == 10 and text[4] == text[7] == "-":
+        with suppress(ValueError):
+            date.fromisoformat(text)
+            return f"#d{text}"
     if text[0].isdigit():
         if m := _YEAR_FIRST.fullmatch(text):
             return _day_key(m[1], m[3], m[4])

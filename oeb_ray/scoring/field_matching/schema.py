@@ -119,7 +119,8 @@ class Spot:
 
     ``open``: nothing below is graded. ``slot``: the schema asks for a scalar here. ``ordered``: an array here is
     compared by position. ``names``: the key steps since the nearest index step (the root counts as one).
-    ``items`` and ``children`` are grown on demand.
+    ``items`` and ``children`` are grown on demand; ``plain`` are the numbers of those children that are neither open
+    nor of the form of a sidecar.
     """
 
     __slots__ = (
@@ -133,6 +134,7 @@ class Spot:
         "open",
         "ordered",
         "parent",
+        "plain",
         "slot",
         "trie",
     )
@@ -150,6 +152,7 @@ class Spot:
         self.slot = self.declared and not properties and items is None
         self.names: tuple[str, ...] = () if parent is None or key is None else (*parent.names, key)
         self.children: dict[str, tuple[Spot, str | None]] = {}
+        self.plain: dict[str, int] = {}
         self.items: Spot | None = None
         self.ordered = bool(trie.ordered) and self.path() in trie.ordered
 
@@ -158,7 +161,10 @@ class Spot:
         properties = self.node.get("properties") or {}
         declared = self.declared and key in properties
         base = next((key[: -len(ending)] for ending in SIDECARS if key.endswith(ending)), None)
-        found = self.children[key] = Spot(self.trie, self, key, properties.get(key), declared), base
+        child = Spot(self.trie, self, key, properties.get(key), declared)
+        found = self.children[key] = child, base
+        if base is None and not child.open:
+            self.plain[key] = child.id
         return found
 
     def item(self) -> Spot:

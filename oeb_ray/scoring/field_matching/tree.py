@@ -94,7 +94,7 @@ class Vocabulary:
         self._numbers: dict[str, int] = {"": 0}
         # A dictionary per type, since 1, 1.0 and True are one key to Python.
         self.strings: dict[str, int] = {}
-        self._integers: dict[int, int] = {}
+        self.integers: dict[int, int] = {}
         self._floats: dict[float, int] = {}
 
     def number(self, key: str) -> int:
@@ -115,6 +115,10 @@ class Vocabulary:
         found = self.strings[value] = self.number(key)
         return found
 
+    def integer(self, value: int) -> int:
+        found = self.integers[value] = self.number(int_key(value))
+        return found
+
     def scalar(self, value: Any) -> int:
         """The number of any scalar's key; 0 if it states nothing."""
         kind = type(value)
@@ -122,10 +126,8 @@ class Vocabulary:
             found = self.strings.get(value)
             return self.string(value) if found is None else found
         if kind is int:
-            found = self._integers.get(value)
-            if found is None:
-                found = self._integers[value] = self.number(int_key(value))
-            return found
+            found = self.integers.get(value)
+            return self.integer(value) if found is None else found
         if kind is float:
             found = self._floats.get(value)
             if found is None:
@@ -190,9 +192,29 @@ class Walker:
 
     def _object(self, value: dict[str, Any], spot: Spot, element: Element, at: Steps) -> None:
         """Adds the leaves of an object at ``spot`` to its element; ``at``: the element's address."""
-        named, children, strings = element.named, spot.children, self.words.strings
+        named, children, plain, words = element.named, spot.children, spot.plain, self.words
+        strings, integers, raws = words.strings, words.integers, element.raws if self.raws else None
         before = len(named)
         for key, member in value.items():
+            kind = type(member)
+            if kind is not dict and kind is not list:
+                number = plain.get(key)
+                if number is not None:  # most values
+                    if kind is str:
+                        code = strings.get(member)
+                        if code is None:
+                            code = words.string(member)
+                    elif kind is int:
+                        code = integers.get(member)
+                        if code is None:
+                            code = words.integer(member)
+                    else:
+                        code = words.scalar(member)
+                    if code:
+                        named[number] = code
+                        if raws is not None:
+                            raws[number] = member
+                    continue
             found = children.get(key)
             if found is None:
                 found = spot.child(key)
@@ -201,7 +223,6 @@ class Walker:
             if base is not None and self.sidecars and base in value:
                 self.empty_key = self.empty_key or has_empty_key(member)
                 continue
-            kind = type(member)
             if kind is dict and "value" in member:
                 member = unwrapped(member)
                 kind = type(member)
@@ -218,13 +239,11 @@ class Walker:
                         element.arrays[place.id] = array
                         element.leaves += array.leaves
             else:
-                number = strings.get(member) if kind is str else None
-                if number is None:
-                    number = self.words.scalar(member)
-                if number:
-                    named[place.id] = number
-                    if self.raws:
-                        element.raws[place.id] = member
+                code = words.scalar(member)
+                if code:
+                    named[place.id] = code
+                    if raws is not None:
+                        raws[place.id] = member
         element.leaves += len(named) - before
 
     def _array(self, values: list[Any], spot: Spot, at: Steps) -> Array:
