@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from oeb_ray.errors import AccountFailure
+from oeb_ray.providers.direct import DirectVendor
 from oeb_ray.providers.jobs import JobVendor
 from oeb_ray.providers.registry import PAID
 from tests.providers.wires import GOLD, JOB_VENDORS, KEY, Wire, in_a_hurry, wire
@@ -19,6 +20,7 @@ from tests.providers.wires import GOLD, JOB_VENDORS, KEY, Wire, in_a_hurry, wire
 Open = Callable[..., Wire]
 CANCELS = {name for name in JOB_VENDORS if type(PAID[name]).cancelling is not JobVendor.cancelling}
 ALL = pytest.mark.parametrize("vendor", sorted(PAID))
+MODELS = pytest.mark.parametrize("vendor", [name for name, one in PAID.items() if isinstance(one, DirectVendor)])
 JOBS = pytest.mark.parametrize("vendor", JOB_VENDORS)
 
 
@@ -283,6 +285,35 @@ def test_a_known_job_is_polled_and_never_uploaded_again(opened: Open, vendor: st
     assert time.monotonic() - began < 5 and second["error"]
     if vendor not in CANCELS:
         assert second["job_id"] == first["job_id"] and work.bought() == [1, 1] and work.paths("upload") == free
+
+
+# Models
+
+
+@MODELS
+def test_prose_is_asked_for_again_and_each_completion_is_paid(
+    opened: Open, vendor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oeb_ray.providers.chat.pause_before_next", lambda tries: 0.05)
+    work = opened(vendor, talk=1.0, options={"settings": {"attempts": 2}})
+    (record,) = work.ask()
+    assert error_of(record) == ("Unreadable", 200, False) and work.bought() == [2, 2]
+    assert [attempt["reason"] for attempt in record["attempts"]] == ["first", "no usable answer"]
+    assert len(record["raw"]["calls"]) == 2 and record["cost"]["tokens_out"] > 0
+
+
+@MODELS
+def test_what_was_cut_off_at_the_limit_of_tokens_is_bought_once(opened: Open, vendor: str) -> None:
+    work = opened(vendor, cut_short=1.0, options={"settings": {"attempts": 2}})
+    (record,) = work.ask()
+    assert error_of(record) == ("VendorError", 200, False) and work.bought() == [1, 1]
+    assert "cut off at max_output_tokens=" in record["error"]["message"] and record["cost"]["tokens_out"] > 0
+
+
+def test_a_failure_inside_a_200_is_a_failure_of_the_server(opened: Open) -> None:
+    work = opened("openai", error_inside=1.0)
+    (record,) = work.ask()
+    assert error_of(record) == ("VendorError", 500, True) and work.bought() == [4, 0]
 
 
 # Documents, schemas, names
