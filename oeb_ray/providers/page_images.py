@@ -6,8 +6,7 @@ and `MOST_BYTES`; a document that exceeds them is refused as a whole, since half
 
 from __future__ import annotations
 
-import struct
-import zlib
+import io
 
 import pypdfium2
 
@@ -23,10 +22,6 @@ FINEST = 200 / 72
 """Pixels per point at most: small pages are not blown up beyond 200 dpi."""
 MOST_BYTES = 48 << 20
 """Of all images together; base64 adds a third."""
-_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_COLOUR = 2
-_RGB = pypdfium2.raw.FPDFBitmap_BGR
-"""Three bytes for each pixel; their order is reversed where that is asked for."""
 
 
 def page_images(data: bytes) -> list[bytes]:
@@ -71,21 +66,12 @@ def _page(document: pypdfium2.PdfDocument, number: int) -> bytes:
         raise VendorError(f"page {number + 1} cannot be drawn: {error}") from error
     try:
         longest = max(*page.get_size(), 1.0)
-        bitmap = page.render(scale=min(LONGEST_SIDE / longest, FINEST), rev_byteorder=True, force_bitmap_format=_RGB)
+        bitmap = page.render(scale=min(LONGEST_SIDE / longest, FINEST))
         try:
-            return png(bytes(bitmap.buffer), bitmap.width, bitmap.height, bitmap.stride)
+            file = io.BytesIO()
+            bitmap.to_pil().save(file, "PNG")
+            return file.getvalue()
         finally:
             bitmap.close()
     finally:
         page.close()
-
-
-def png(pixels: bytes, width: int, height: int, stride: int) -> bytes:
-    """A PNG file of rows of RGB pixels, each ``stride`` bytes after the one before."""
-    rows = b"".join(b"\0" + pixels[row * stride : row * stride + 3 * width] for row in range(height))
-    head = struct.pack(">IIBBBBB", width, height, 8, _COLOUR, 0, 0, 0)
-    return b"".join((_SIGNATURE, _chunk(b"IHDR", head), _chunk(b"IDAT", zlib.compress(rows, 6)), _chunk(b"IEND", b"")))
-
-
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

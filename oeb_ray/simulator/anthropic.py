@@ -32,7 +32,12 @@ class Anthropic(ChatModel):
         return request.headers.get("x-api-key", "")
 
     def document_of(self, body: bytes) -> bytes:
-        return _document_of(body)
+        request = request_of(body, "model", "max_tokens", "messages")
+        for part in parts_in(request["messages"], "content"):
+            source = part.get("source")
+            if part.get("type") in ("document", "image") and isinstance(source, dict):
+                return document_in(source.get("media_type"), source.get("data"))
+        raise ValueError("messages: no document in them")
 
     def problem(self, status: int, text: str) -> Any:
         return {"type": "error", "error": {"type": _TYPES.get(status, "api_error"), "message": text}, "request_id": "-"}
@@ -54,13 +59,3 @@ class Anthropic(ChatModel):
             "stop_sequence": None,
             "usage": usage | {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0},
         }
-
-
-def _document_of(body: bytes) -> bytes:
-    """The document in a request's body. Raises ValueError that says what the request lacks."""
-    request = request_of(body, "model", "max_tokens", "messages")
-    for part in parts_in(request["messages"], "content"):
-        source = part.get("source")
-        if part.get("type") in ("document", "image") and isinstance(source, dict):
-            return document_in(source.get("media_type"), source.get("data"))
-    raise ValueError("messages: no document in them")

@@ -35,7 +35,12 @@ class Google(ChatModel):
         return request.headers.get("x-goog-api-key", "")
 
     def document_of(self, body: bytes) -> bytes:
-        return _document_of(body)
+        request = request_of(body, "contents")
+        for part in parts_in(request["contents"], "parts"):
+            data = part.get("inlineData")
+            if isinstance(data, dict):
+                return document_in(data.get("mimeType"), data.get("data"))
+        raise ValueError("contents: no document in them")
 
     def problem(self, status: int, text: str) -> Any:
         error: dict[str, Any] = {"code": status, "message": text, "status": _STATUS.get(status, "UNKNOWN")}
@@ -65,13 +70,3 @@ class Google(ChatModel):
             "modelVersion": "-",
             "responseId": job.id,
         }
-
-
-def _document_of(body: bytes) -> bytes:
-    """The document in a request's body. Raises ValueError that says what the request lacks."""
-    request = request_of(body, "contents")
-    for part in parts_in(request["contents"], "parts"):
-        data = part.get("inlineData")
-        if isinstance(data, dict):
-            return document_in(data.get("mimeType"), data.get("data"))
-    raise ValueError("contents: no document in them")

@@ -6,15 +6,13 @@ the dial ``state_cost`` says so.
 
 from __future__ import annotations
 
-import base64
-import binascii
 from typing import Any
 
 from starlette.requests import Request
 from starlette.routing import Route
 
-from ..jsontext import read_json
 from .account import Job, Upload
+from .chats import document_in, request_of
 from .vendor import CallVendor, bearer
 
 _URL = "data:application/pdf;base64,"
@@ -56,12 +54,7 @@ class Mistral(CallVendor):
 
 def _document_of(body: bytes) -> bytes:
     """The document in a request's body. Raises ValueError that says what the request lacks."""
-    try:
-        request = read_json(body)
-    except ValueError:
-        raise ValueError("the body is no valid JSON") from None
-    if not isinstance(request, dict):
-        raise ValueError("the body is no object")
+    request = request_of(body)
     document, wanted = request.get("document"), request.get("document_annotation_format")
     if not isinstance(request.get("model"), str):
         raise ValueError("model: Field required")
@@ -70,7 +63,4 @@ def _document_of(body: bytes) -> bytes:
     url = document.get("document_url") if isinstance(document, dict) else None
     if not isinstance(url, str) or not url.startswith(_URL):
         raise ValueError(f"document.document_url: must begin with {_URL}")
-    try:
-        return base64.b64decode(url[len(_URL) :].encode("ascii"), validate=True)
-    except (binascii.Error, UnicodeEncodeError):
-        raise ValueError("document.document_url: no valid base64") from None
+    return document_in("application/pdf", url[len(_URL) :])

@@ -31,7 +31,11 @@ class OpenAi(ChatModel):
         return bearer(request)
 
     def document_of(self, body: bytes) -> bytes:
-        return _document_of(body)
+        request = request_of(body, "model", "input")
+        for part in parts_in(request["input"], "content"):
+            if place := _PLACES.get(str(part.get("type"))):
+                return document_in_url(part.get(place))
+        raise ValueError("input: no document in it")
 
     def problem(self, status: int, text: str) -> Any:
         if status == 200:
@@ -73,12 +77,3 @@ class OpenAi(ChatModel):
             "model": "-",
             "output": output,
         }
-
-
-def _document_of(body: bytes) -> bytes:
-    """The document in a request's body. Raises ValueError that says what the request lacks."""
-    request = request_of(body, "model", "input")
-    for part in parts_in(request["input"], "content"):
-        if place := _PLACES.get(str(part.get("type"))):
-            return document_in_url(part.get(place))
-    raise ValueError("input: no document in it")

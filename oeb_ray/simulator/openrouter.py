@@ -31,7 +31,12 @@ class OpenRouter(ChatModel):
         return bearer(request)
 
     def document_of(self, body: bytes) -> bytes:
-        return _document_of(body)
+        request = request_of(body, "model")
+        for part in parts_in(request.get("messages"), "content"):
+            inside = part.get(str(part.get("type")))
+            if (place := _DOCUMENTS.get(str(part.get("type")))) and isinstance(inside, dict):
+                return document_in_url(inside.get(place))
+        raise ValueError("messages: no document in them")
 
     def problem(self, status: int, text: str) -> Any:
         if status == 200:
@@ -57,13 +62,3 @@ class OpenRouter(ChatModel):
 
     def _body(self, job_id: str, choices: list[Any] | None) -> dict[str, Any]:
         return {"id": f"gen-{job_id}", "object": "chat.completion", "created": 0, "model": "-", "choices": choices}
-
-
-def _document_of(body: bytes) -> bytes:
-    """The document in a request's body. Raises ValueError that says what the request lacks."""
-    request = request_of(body, "model")
-    for part in parts_in(request.get("messages"), "content"):
-        inside = part.get(str(part.get("type")))
-        if (place := _DOCUMENTS.get(str(part.get("type")))) and isinstance(inside, dict):
-            return document_in_url(inside.get(place))
-    raise ValueError("messages: no document in them")
