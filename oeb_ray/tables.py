@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -131,8 +131,6 @@ def _read(data: bytes, schema: pa.Schema, *, further: bool = False) -> pa.Table:
 
 # --- receipts -----------------------------------------------------------------------------------------------------
 
-_RECEIPT_FIELDS = [field.name for field in fields(Receipt)]
-
 
 def receipts_table(receipts: Iterable[Receipt]) -> bytes:
     """Receipts as one Parquet file, sorted by doc_id."""
@@ -144,15 +142,26 @@ def receipts_table(receipts: Iterable[Receipt]) -> bytes:
 
 def read_receipts(data: bytes) -> list[Receipt]:
     """The receipts of one file; none if it is damaged, since they can be made again from the records."""
-    return [Receipt(**{name: row[name] for name in _RECEIPT_FIELDS}) for row in _rows(data, RECEIPTS)]
+    return [Receipt(*row) for row in _rows(data, RECEIPTS)]
 
 
-def _rows(data: bytes, schema: pa.Schema) -> list[dict[str, Any]]:
+def _rows(data: bytes, schema: pa.Schema) -> Iterator[tuple[Any, ...]]:
     """Rows of an index; none if it is damaged or has other columns, since an index can be made again."""
     try:
-        return list(_read(data, schema).to_pylist())
+        table = _read(data, schema)
     except (pa.ArrowException, KeyError, ValueError, OSError):
-        return []
+        return iter(())
+    return zip(*(_values(column) for column in table.columns), strict=True)
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """The values of a column; equal texts that repeat are one object, since there are very many rows."""
+    if pa.types.is_string(column.type):
+        coded = column.combine_chunks().dictionary_encode()
+        words = coded.dictionary.to_pylist()
+        if 2 * len(words) < len(column):
+            return [None if number is None else words[number] for number in coded.indices.to_pylist()]
+    return list(column.to_pylist())
 
 
 DIGESTS = pa.schema([("address", _TEXT), ("size", pa.int64()), ("stamp", _TEXT), ("sha256", _TEXT)])
@@ -169,7 +178,7 @@ def digests_table(known: dict[str, tuple[FileStamp, str]]) -> bytes:
 
 def read_digests(data: bytes) -> dict[str, tuple[FileStamp, str]]:
     """What `digests_table` wrote; nothing if it is damaged, since digests can be made again."""
-    return {row["address"]: (FileStamp(row["size"], row["stamp"]), row["sha256"]) for row in _rows(data, DIGESTS)}
+    return {address: (FileStamp(size, stamp), sha256) for address, size, stamp, sha256 in _rows(data, DIGESTS)}
 
 
 # --- reading what was written -------------------------------------------------------------------------------------

@@ -28,7 +28,8 @@ class S3Proxy:
     """Passes requests on to ``upstream``, unless ``rule`` names something else for them.
 
     A rule gives ``""`` (pass on), ``lost`` (pass on, then cut the connection instead of answering), ``cut`` (cut it at
-    once), or the code of an S3 error such as ``ExpiredToken`` or ``SlowDown``. ``seen`` counts requests by verdict.
+    once), ``hang`` (wait until it says something else), or the code of an S3 error such as ``ExpiredToken``. ``seen``
+    counts requests by verdict.
     """
 
     def __init__(self, upstream: str) -> None:
@@ -59,10 +60,14 @@ class S3Proxy:
     async def _pass(self, request: Request) -> Response:
         verdict = self.rule(request)
         self.seen[verdict] = self.seen.get(verdict, 0) + 1
+        if verdict == "hang":
+            while self.rule(request) == "hang":
+                await asyncio.sleep(0.1)
+            verdict = self.rule(request)
         if verdict == "cut":
             return Cut()
         if verdict not in ("", "lost"):
-            status = 503 if verdict == "SlowDown" else 400
+            status = {"SlowDown": 503, "InternalError": 500}.get(verdict, 400)
             return Response(_ERROR.format(verdict), status, media_type="application/xml")
         path = request.scope["raw_path"].decode()
         query = request.scope["query_string"].decode()

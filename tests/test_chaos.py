@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -13,14 +14,17 @@ from typing import Any
 import pytest
 
 from oeb_ray import storage
+from oeb_ray.errors import StorageError
 from oeb_ray.simulator import Profile, Simulator
 from oeb_ray.simulator.history import Limits, faults
 from tests.helpers import KEY, ROUNDS, SmallCorpus, contents, make_pdf_corpus, start_oeb
 from tests.nodes import Nodes
+from tests.proxies import S3Proxy
 
 DOCUMENTS = 300
 VENDORS = ("datalab", "mistral")
-VICTIMS = ("driver alone", "pool", "worker", "raylet", "driver", "driver and its Ray")
+VICTIMS = ("driver alone", "pool", "worker", "raylet", "driver", "driver and its Ray", "storage")
+OUTAGES = ("cut", "SlowDown", "InternalError", "hang")
 LIMITS = {"datalab": Limits(10), "mistral": Limits(5)}
 QUIET = {"latency": 0.02, "latency_spread": 0.0, "price": 0.03, "state_cost": True}
 FAULTS = {"drop_in_answer": 0.01, "poll_drop": 0.01, "poll_503": 0.01} | (
@@ -61,9 +65,10 @@ def words_of(corpus: SmallCorpus, simulator: Simulator, out: str, *more: str) ->
     ]  # fmt: skip
 
 
-def ended(driver: subprocess.Popen[str]) -> None:
+def ended(driver: subprocess.Popen[str], *codes: int) -> None:
+    """Waits for its end, with 0 or one of the exit codes."""
     _, err = driver.communicate(timeout=300 if ROUNDS <= 2 else 900)
-    assert driver.returncode == 0, err
+    assert driver.returncode in (0, *codes), err
 
 
 def bought(simulator: Simulator) -> int:
@@ -86,7 +91,7 @@ class Round:
 
     @property
     def on_s3(self) -> bool:
-        return (self.seed + self.seed // len(VICTIMS)) % 2 == 1
+        return self.victim == "storage" or (self.seed + self.seed // len(VICTIMS)) % 2 == 1
 
     @property
     def on_nodes(self) -> bool:
@@ -97,7 +102,9 @@ class Round:
         return 1 if ROUNDS <= 2 else self.dice.randrange(1, 4)
 
 
-def disturb(this: Round, driver: subprocess.Popen[str], simulator: Simulator, nodes: Nodes | None) -> bool:
+def disturb(
+    this: Round, driver: subprocess.Popen[str], simulator: Simulator, nodes: Nodes | None, proxy: S3Proxy | None
+) -> bool:
     """Waits until some documents more are bought, and kills; False if the job ended before."""
     before = bought(simulator) + this.dice.randrange(20, (2 * DOCUMENTS - 100) // this.kills)
     while driver.poll() is None and bought(simulator) < before:
@@ -108,12 +115,31 @@ def disturb(this: Round, driver: subprocess.Popen[str], simulator: Simulator, no
         driver.send_signal(signal.SIGKILL)
         driver.communicate()
         return True
+    if proxy is not None:
+        outage(proxy, this.dice)
+        return proxy.seen.keys() - {""} != set()
     assert nodes is not None
     if this.victim == "raylet":
         nodes.kill_raylet()
         return True
     title = {"pool": "ray::PoolActor", "worker": "ray::do_"}[this.victim]
     return nodes.kill(title, alive=lambda: driver.poll() is None)
+
+
+def outage(proxy: S3Proxy, dice: random.Random) -> None:
+    """Storage answers nothing, or refusals, for some seconds."""
+    kind = dice.choice(OUTAGES)
+    proxy.rule = lambda request: kind
+    time.sleep(dice.uniform(1, 8))
+    proxy.rule = lambda request: ""
+
+
+@pytest.fixture
+def proxy(s3: str) -> Iterator[S3Proxy]:
+    """In front of the S3 server, for those who are told of it."""
+    opened = S3Proxy(os.environ["AWS_ENDPOINT_URL"])
+    yield opened
+    opened.close()
 
 
 @pytest.mark.chaos
@@ -129,15 +155,19 @@ def test_any_kill_buys_nothing_twice(seed, corpus, simulator, undisturbed, tmp_p
     if nodes is not None:
         place = ["cluster=existing", f"cluster.address='{nodes.address}'"]
     words = words_of(corpus, simulator, out, *place)
+    proxy: S3Proxy | None = request.getfixturevalue("proxy") if this.victim == "storage" else None
+    where = {"AWS_ENDPOINT_URL": proxy.url} if proxy else {}
     simulator.reset()
     set_dials(simulator, LOUD)
-    driver = start_oeb("benchmark", *words)
+    driver = start_oeb("benchmark", *words, env=where)
     killed = 0
     for _ in range(this.kills):
-        killed += disturb(this, driver, simulator, nodes)
+        killed += disturb(this, driver, simulator, nodes, proxy)
         if driver.poll() is not None and killed and this.victim.startswith("driver"):
             driver = start_oeb("benchmark", *words)
-    ended(driver)
+    ended(driver, *([StorageError.exit_code] if proxy else []))
+    if driver.returncode:  # it has said so, and goes on later
+        ended(start_oeb("benchmark", *words))
     assert killed, "the job ended before there was one to kill"
     assert not faults(simulator.log(), [out], LIMITS), this
     named = records_of(out, "Unreachable")
