@@ -89,6 +89,7 @@ def test_a_sweep_that_is_stopped_and_resumed_has_the_tables_of_one_that_was_not(
         driver = start_oeb(*words)
         while driver.poll() is None and bought() < CALLS // 3:
             time.sleep(0.02)
+        assert driver.poll() is None, driver.communicate()[1]
         driver.send_signal(how)
         driver.communicate(timeout=60)
         assert 0 < bought() < CALLS

@@ -5,6 +5,9 @@ from __future__ import annotations
 import fcntl
 import io
 import json
+import os
+import signal
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +16,7 @@ from typing import Any
 import pytest
 
 from oeb_ray.cli.main import main
+from oeb_ray.corpus.pinned_fetch import fetch_pinned
 from oeb_ray.corpus.pins import load_pins, read_pinned, read_pins
 from oeb_ray.errors import RequestError
 
@@ -181,6 +185,22 @@ def test_a_place_that_cannot_be_written_says_so(place: Place, capsys: pytest.Cap
     place[1].write_text("a file, not a folder")
     assert fetch(place) == 5
     assert f"cannot write {place[1] / TARGET}" in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_a_download_and_the_next_goes_on(place: Place) -> None:
+    def interrupt(name: str) -> Any:
+        def told(here: int, whole: int | None) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.3)  # until the main thread has noticed
+
+        return told
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch_pinned(load_pins(str(PINS)), place[1], {}, cord_host=place[0].url, told=interrupt)
+    (part,) = left(place)
+    first = (place[1] / part).stat().st_size
+    assert part.endswith(".part") and 0 < first < CORD.stat().st_size
+    assert fetch(place) == 0 and place[0].asked[-1] == (FILE, first)
 
 
 def test_nobody_there_is_one_message(place: Place, capsys: pytest.CaptureFixture[str]) -> None:

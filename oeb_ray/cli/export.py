@@ -67,7 +67,7 @@ def _export_record(given: argparse.Namespace) -> int:
     record["prices"] = {"date": prices.date}
     address = storage.join(given.out or "results", file_name(record["startedAt"]))
     storage.put(address, record_file(record))
-    note(f"{len(record['runs'])} models, {sum(len(run['docs']) for run in record['runs'])} documents")
+    note(f"{sum(len(run['docs']) for run in record['runs'])} documents in {len(record['runs'])} runs")
     print(address)
     return 0
 

@@ -7,13 +7,15 @@ the same time; one that fails does not end the other. The token is part of an ad
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
-from ..errors import OebError, refused
+from ..errors import OebError, Stopped, refused
 from .fetching import Source, Told, download, unpack
 from .pins import DOCILE_FOLDER, CordPins, DocilePins, Pins
 
@@ -56,9 +58,16 @@ def fetch_pinned(
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it would name addresses
     token = environment.get(TOKEN, "").strip()
     hub = cord_host or pins.cord.host or environment.get("HF_ENDPOINT", "").strip() or HUB
+    stop = threading.Event()
     with ThreadPoolExecutor(2) as threads:
-        receipts = threads.submit(_receipts, pins.cord, data, hub, told)
-        invoices = threads.submit(_invoices, pins.docile, data, token, docile_host or DOCILE_HOST, told)
+        half = partial(_until, stop, told)
+        receipts = threads.submit(_receipts, pins.cord, data, hub, half)
+        invoices = threads.submit(_invoices, pins.docile, data, token, docile_host or DOCILE_HOST, half)
+        try:
+            wait([receipts, invoices])
+        except BaseException:  # Ctrl-C ends both at their next block
+            stop.set()
+            raise
     errors = [error for half in (receipts, invoices) if (error := half.exception())]
     if len(errors) > 1 and all(isinstance(error, OebError) for error in errors):
         raise refused("neither half could be fetched", map(str, errors))
@@ -66,6 +75,18 @@ def fetch_pinned(
         raise error
     notes = [NO_TOKEN] if invoices.result() == "skipped" else []
     return Fetched(receipts.result(), invoices.result(), tuple(notes))
+
+
+def _until(stop: threading.Event, told: Callable[[str], Told], name: str) -> Told:
+    """Tells of a file until ``stop`` is set, and then ends its download."""
+    tell = told(name)
+
+    def told_or_stopped(here: int, whole: int | None) -> None:
+        if stop.is_set():
+            raise Stopped(f"{name}: stopped")
+        tell(here, whole)
+
+    return told_or_stopped
 
 
 def _receipts(pins: CordPins, data: Path, host: str, told: Callable[[str], Told]) -> str:
