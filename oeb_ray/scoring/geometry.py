@@ -6,8 +6,6 @@ area; boxes that merely touch do not overlap.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 Box = tuple[float, float, float, float]
 
 
@@ -28,9 +26,3 @@ def iou(one: Box, other: Box) -> float:
     shared = overlap(one, other)
     joint = area(one) + area(other) - shared
     return shared / joint if joint > 0 else 0.0
-
-
-def around(boxes: Iterable[Box]) -> Box:
-    """The smallest box that holds all of them; there must be one."""
-    lefts, tops, rights, bottoms = zip(*boxes, strict=True)
-    return min(lefts), min(tops), max(rights), max(bottoms)

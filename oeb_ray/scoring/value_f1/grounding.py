@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..geometry import Box, area, around, iou, overlap
+from .boxes import Box, around, iou, overlap
 from .rules import Place
 
 HIT = 0.5
@@ -31,7 +31,7 @@ def targets(places: Sequence[Place]) -> list[Target]:
             continue
         parts = []
         for number, (other_page, box, is_coarse) in enumerate(boxed):
-            if is_coarse or other_page != page or overlap(box, envelope) < INSIDE * area(box):
+            if is_coarse or other_page != page or overlap(box, envelope) < INSIDE * box.area:
                 continue
             held.add(number)
             if iou(box, envelope) < TWIN:
@@ -48,7 +48,7 @@ def is_hit(target: Target, cited: Sequence[Place]) -> bool:
     if not covered and target.parts:
         touching = [box for box in boxes if overlap(box, target.box) > 0]
         covered = bool(touching) and iou(around(touching), target.box) >= HIT
-    return covered and all(any(overlap(box, part) >= PART * area(part) for box in boxes) for part in target.parts)
+    return covered and all(any(overlap(box, part) >= PART * part.area for box in boxes) for part in target.parts)
 
 
 class Ratio:

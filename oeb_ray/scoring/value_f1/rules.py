@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..geometry import Box
+from .boxes import Box
 from .errors import Ungradable
 from .normalizers import NAMES
 
@@ -78,7 +78,7 @@ def read_box(given: Any) -> Box | None:
         return None
     if not all(map(math.isfinite, (x, y, wide, high))) or wide <= 0 or high <= 0:
         return None
-    return x, y, x + wide, y + high
+    return Box(x, y, wide, high)
 
 
 def _bodies(given: Any, faults: list[str]) -> list[tuple[str, Any]]:

@@ -179,10 +179,12 @@ class Entry(NamedTuple):
     suffix: str
 
     def value(self, row: Any) -> Any:
-        """The value in a row; what is no object on the way counts as an empty one."""
+        """The value in a row; what is no object on the way counts as an empty one, what is absent holds nothing."""
         holder = row if isinstance(row, dict) else {}
         for step in self.above:
             value = step.value(holder)
+            if value is ABSENT:
+                return ABSENT
             holder = value if isinstance(value, dict) else {}
         return self.node.value(holder)
 

@@ -282,6 +282,30 @@ def test_citations_that_are_none_are_no_claims(citations):
 
 
 @pytest.mark.parametrize(
+    ("stated", "cited", "hit"),
+    [
+        ([0.1, 0.2, 0.2, 0.05], [0.1, 0.2, 0.2, 0.025], False),
+        ([0.1, 0, 0.025, 0.02], [0.1, 0, 0.025, 0.01], False),
+        ([0, 0.3, 0.5, 0.0495], [0, 0.3, 0.5, 0.02475], False),
+        ([0.55, 0.1, 0.4, 0.01], [0.55, 0.1, 0.4, 0.02], False),
+        ([0.25, 0.25, 0.5, 0.5], [0.25, 0.25, 0.5, 0.25], True),
+    ],
+)
+def test_half_a_box_hits_if_floats_say_half(stated, cited, hit):
+    """Areas are products of lengths, as the reference package has them; the last bit decides at the limit."""
+    rules = {"f": {"evidence": [{"page": 1, "bbox": stated}]}}
+    citations = [{"field_path": "f", "page": 1, "bbox": cited}]
+    got = value_f1.score({"f": 1}, {"f": 1}, {}, field_rules=rules, citations=citations)
+    assert (got["word_correct"], got["page_correct"]) == (hit, 1)
+
+
+def test_a_default_inside_an_object_that_is_absent_is_none_when_rows_are_paired():
+    inner = {"type": "object", "properties": {"d": {"default": 1}}}
+    schema = {"properties": {"r": table(o=inner)}}
+    assert counts({"r": [{"o": {}}]}, {"r": [{}, {"o": None}]}, schema) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
     ("reference", "schema", "said"),
     [
         ([], {}, "the reference must be an object, not a list"),
