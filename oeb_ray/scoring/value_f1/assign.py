@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ..solver import linear_sum_assignment
-
 
 def equal_pairs(ours: Sequence[tuple[int, ...]], theirs: Sequence[tuple[int, ...]]) -> dict[int, int]:
     """Each reference row with the first output row not yet taken that is equal to it, where there is one."""
@@ -20,20 +17,6 @@ def equal_pairs(ours: Sequence[tuple[int, ...]], theirs: Sequence[tuple[int, ...
         if rows := free.get(row):
             pairs[at] = rows.pop()
     return pairs
-
-
-def paired(costs: Any, pairs: dict[int, int]) -> dict[int, int]:
-    """The given pairs, and of all other rows those of least cost. ``costs`` has a line per output row."""
-    height, width = costs.shape
-    if pairs:
-        taken = set(pairs.values())
-        lines = [j for j in range(height) if j not in taken]
-        columns = [i for i in range(width) if i not in pairs]
-        if not lines or not columns:
-            return pairs
-        costs = costs[np.ix_(lines, columns)]
-        return pairs | {columns[i]: lines[j] for i, j in solved(costs).items()}
-    return solved(costs)
 
 
 def solved(costs: Any) -> dict[int, int]:

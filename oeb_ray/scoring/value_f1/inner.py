@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .assign import equal_pairs, paired
+from .assign import solved
 from .leaves import row_leaves
 from .schema import Entry
 
 if TYPE_CHECKING:
-    from .costs import Costs, Pricing, Rows
+    from .costs import Costs, Pricing
 
 
 def inner_costs(pricing: Pricing, entry: Entry, ours: Sequence[Any], theirs: Sequence[Any], paths: Sequence[str]) -> Costs:
@@ -24,42 +24,32 @@ def inner_costs(pricing: Pricing, entry: Entry, ours: Sequence[Any], theirs: Seq
     reference = pricing.read(table, [row for rows in mine for row in rows], inner_paths)
     output = pricing.read(table, [row for rows in other for row in rows])
     costs = pricing.matrix(table, reference, output, inner_paths)
-    block = _Blocks(table.is_plain and not any(cell.node.pair_near for cell in table.cells), costs, reference, output)
     own_leaves = [row_leaves(table, row) for row in reference.rows]
     found_leaves = [row_leaves(table, row) for row in output.rows]
     result = np.zeros((len(theirs), len(ours)))
     columns, lines = _spans(mine), _spans(other)
     for j, line in enumerate(lines):
         for i, column in enumerate(columns):
-            if line.start == line.stop or column.start == column.stop:
-                result[j, i] = sum(found_leaves[line]) + sum(own_leaves[column])
-            else:
-                result[j, i] = block.best(line, column, found_leaves[line], own_leaves[column])
+            result[j, i] = _best(costs[line, column], found_leaves[line], own_leaves[column])
     return result
 
 
-class _Blocks:
-    """The pairs of all inner rows, of which each pair of outer rows has a block."""
+def _best(costs: Costs, found_leaves: list[int], own_leaves: list[int]) -> float:
+    """The cost of the best pairing of two rows' inner rows, the leaves of those left over included.
 
-    def __init__(self, peels: bool, costs: Costs, reference: Rows, output: Rows) -> None:
-        self._peels, self._costs, self._reference, self._output = peels, costs, reference, output
-        self._special = {extra.row for extra in reference.extras}
-
-    def best(self, line: slice, column: slice, found_leaves: list[int], own_leaves: list[int]) -> float:
-        """The cost of the best pairing of two rows' inner rows, the leaves of those left over included."""
-        costs = self._costs[line, column]
-        height, width = costs.shape
-        longer = found_leaves if height > width else own_leaves
-        if height == width or min(longer) == max(longer):
-            return float(_least(costs) + abs(height - width) * longer[0])
-        ours, theirs = self._reference.codes[column], self._output.codes[line]
-        peels = self._peels and not any(row in self._special for row in range(column.start, column.stop))
-        pairs = equal_pairs(ours, theirs) if peels else {}
-        pairs = paired(costs, pairs)
-        total = sum(costs[j, i] for i, j in pairs.items())
-        total += sum(n for i, n in enumerate(own_leaves) if i not in pairs)
-        taken = set(pairs.values())
-        return float(total + sum(n for j, n in enumerate(found_leaves) if j not in taken))
+    Equal rows are not paired first here: where rows of unlike size are left over, ties fall by the solver alone.
+    """
+    height, width = costs.shape
+    if not height or not width:
+        return sum(found_leaves) + sum(own_leaves)
+    longer = found_leaves if height > width else own_leaves
+    if height == width or min(longer) == max(longer):
+        return float(_least(costs) + abs(height - width) * longer[0])
+    pairs = solved(costs)
+    taken = set(pairs.values())
+    total = sum(costs[j, i] for i, j in pairs.items())
+    total += sum(n for i, n in enumerate(own_leaves) if i not in pairs)
+    return float(total + sum(n for j, n in enumerate(found_leaves) if j not in taken))
 
 
 def _least(costs: Costs) -> float:
@@ -69,7 +59,7 @@ def _least(costs: Costs) -> float:
         return float(costs.min())
     if height == width == 2:
         return float(min(costs[0, 0] + costs[1, 1], costs[0, 1] + costs[1, 0]))
-    return float(sum(costs[j, i] for i, j in paired(costs, {}).items()))
+    return float(sum(costs[j, i] for i, j in solved(costs).items()))
 
 
 def _rows(entry: Entry, row: Any) -> list[Any]:

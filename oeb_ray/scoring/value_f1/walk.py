@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
-from .assign import equal_pairs, paired
+from .assign import equal_pairs, solved
 from .costs import Pricing, Rows
 from .grounding import Grounding
 from .normalizers import marks
@@ -173,7 +173,7 @@ class Walker:
             return {}
         placed = table.is_plain and self._are_placed(table, reference, output, paths, theirs)
         if reference.extras or not table.is_plain or placed:
-            return paired(self._pricing.matrix(table, reference, output, paths), {})
+            return solved(self._pricing.matrix(table, reference, output, paths))
         near = any(entry.node.pair_near for entry in table.cells)
         pairs = {} if near else equal_pairs(reference.codes, output.codes)
         taken = set(pairs.values())
@@ -185,7 +185,7 @@ class Walker:
             self.incomplete = True
             return pairs
         costs = self._pricing.matrix(table, reference.only(rest), output.only(free))
-        return pairs | {rest[i]: free[j] for i, j in paired(costs, {}).items()}
+        return pairs | {rest[i]: free[j] for i, j in solved(costs).items()}
 
     def _are_placed(
         self, table: Node, reference: Rows, output: Rows, paths: Sequence[str], theirs: str | None

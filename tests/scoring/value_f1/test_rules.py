@@ -305,6 +305,13 @@ def test_a_default_inside_an_object_that_is_absent_is_none_when_rows_are_paired(
     assert counts({"r": [{"o": {}}]}, {"r": [{}, {"o": None}]}, schema) == (1, 1, 1)
 
 
+def test_equal_inner_rows_are_not_paired_first_when_outer_rows_are_priced():
+    schema = {"properties": {"r": table(d=table(v=table("a")))}}
+    ours = [{"d": [{"v": [{"a": 1}, {"a": 2}]}]}]
+    theirs = [{"d": [{}, {"v": [{"a": 2}, "no row", {"a": 2}]}]}]
+    assert counts({"r": theirs}, {"r": ours}, schema) == (1, 2, 2)
+
+
 @pytest.mark.parametrize(
     ("reference", "schema", "said"),
     [
