@@ -34,6 +34,7 @@ class Anthropic(DirectVendor):
     name = "anthropic"
     Settings = vendors.Anthropic
     credential = ("ANTHROPIC_API_KEY",)
+    free = True
     own_server = "https://api.anthropic.com"
     account_phrases = (
         "credit balance is too low",

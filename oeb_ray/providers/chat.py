@@ -124,15 +124,19 @@ class _Talk:
     calls: list[Any] = field(default_factory=list)
 
     async def asked(self, body: dict[str, Any]) -> Extraction:
-        """The first usable answer; without one, what the last one has, if it has anything."""
-        useless = ""
+        """The first usable answer; a poor one where no better comes, or can be paid or waited for."""
+        useless, poor = "", None
         while len(self.calls) < self.settings.attempts:
-            if self.calls:
-                await self._pause(useless)
+            if self.calls and not await self._paused():
+                if poor:
+                    return poor
+                raise self._no_time(useless)
             try:
                 found = await self._completion(body)
                 read = self.read(found, self.rules, self.settings.max_output_tokens)
             except LimitReached as limit:
+                if poor:
+                    return poor
                 if not self.calls:
                     raise
                 raise self._no_use(f"{useless}, and there is no money for another try: {limit}") from None
@@ -142,8 +146,10 @@ class _Talk:
                 raise type(error)(error.message, error.status, {"calls": [*self.calls, error.body]}) from None
             kept = recordable(found.body, self.rules.secrets)
             last = len(self.calls) + 1 == self.settings.attempts
-            if read.answer is not None and (last or not read.useless):
-                return self._extraction(read, found, kept)
+            if read.answer is not None:
+                poor = self._extraction(read, found, kept)
+                if last or not read.useless:
+                    return poor
             self.calls.append(kept)
             useless, body = read.useless, self.vendor.again(body, found, read)
         raise self._no_use(useless)
@@ -178,12 +184,17 @@ class _Talk:
         response = await submit(call, send, vendor=self.rules, why=UNUSABLE if self.calls else "first")
         return self.vendor.completion(_reply_in(response, self.rules))
 
-    async def _pause(self, useless: str) -> None:
+    async def _paused(self) -> bool:
+        """Waits before another try; False if no time is left for it."""
         seconds = pause_before_next(len(self.calls))
         if seconds >= self.line.call.remaining():
-            text = f"{self.rules.name}: {useless}, and no time is left for another try"
-            raise VendorTimeout(text[:ERROR_LENGTH], body={"calls": self.calls})
+            return False
         await self.line.call.sleep(seconds)
+        return True
+
+    def _no_time(self, useless: str) -> VendorTimeout:
+        text = f"{self.rules.name}: {useless}, and no time is left for another try"
+        return VendorTimeout(text[:ERROR_LENGTH], body={"calls": self.calls})
 
     def _no_use(self, useless: str) -> Unreadable:
         count = len(self.calls)

@@ -24,7 +24,12 @@ COMPLAINT = "That answer cannot be used: {}. Answer again with the whole JSON ob
 
 
 class DirectVendor(ChatVendor):
-    """A vendor whose models are chosen by the setting ``model``."""
+    """A vendor whose models are chosen by the setting ``model``.
+
+    ``free``: its models are asked for JSON in words alone, and nothing keeps them to it.
+    """
+
+    free = False
 
     @abstractmethod
     def continued(self, body: dict[str, Any], answer: str, complaint: str) -> dict[str, Any]:
@@ -55,4 +60,4 @@ class DirectVendor(ChatVendor):
         form = evidence.form_of(schema)
         pages = await asyncio.to_thread(count_pages, document.data) if document.media_type == PDF else 1
         question = Question(document, name, evidence.wanted(form), evidence.INSTRUCTIONS, evidence.REQUEST)
-        return await self.talk(line, question, settings, evidence.EvidenceReader(form, pages))
+        return await self.talk(line, question, settings, evidence.EvidenceReader(form, pages, self.free))

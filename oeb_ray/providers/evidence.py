@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ..errors import VendorError
 from ..jsontext import read_json
 from .chat_replies import Completion, Read, refuse_final
-from .replies import ERROR_LENGTH, is_sound, recordable
+from .replies import ERROR_LENGTH, is_sound, parse_object, recordable
 from .schema import collapsed, inlined
 from .transport import VendorRules
 
@@ -289,11 +289,13 @@ class _Walk:
 class EvidenceReader:
     """Reads completions; see chat.Reader. ``pages`` of the document, None if nobody knows.
 
-    An answer that says the document lacks what it must have is a poor one: it is asked for again, and taken in the end.
+    ``free``: the vendor does not keep models to JSON, so a fence round the object is no fault of the answer. An answer
+    that says the document lacks what it must have is a poor one: it is asked for again, and taken in the end.
     """
 
     form: Group
     pages: int | None
+    free: bool = False
 
     def __call__(self, found: Completion, vendor: VendorRules, limit: int | None) -> Read:
         refuse_final(found, vendor, limit)
@@ -302,7 +304,9 @@ class EvidenceReader:
         try:
             answer = read_json(found.content.strip().encode("utf-8", "surrogatepass"))
         except ValueError:
-            return Read(None, "it is not one JSON object alone")
+            answer = parse_object(found.content) if self.free else None
+            if answer is None:
+                return Read(None, "it is not one JSON object alone")
         wrong = faults(self.form, answer) if is_sound(answer) else ["it is nested too deeply, or holds endless numbers"]
         if wrong:
             return Read(None, "; ".join(wrong))

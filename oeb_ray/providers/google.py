@@ -137,8 +137,8 @@ def _data(media_type: str, data: bytes) -> dict[str, Any]:
 def told(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema in the keywords that the interface knows; the text holds what is left out.
 
-    A reference stands alone; ``const`` becomes an ``enum``, of whose members texts and numbers stay; ``allOf`` becomes
-    one node; definitions of both names stand under ``$defs``.
+    A reference stands alone; ``const`` becomes an ``enum``, which stays if its members are texts and numbers, with null
+    as a branch beside it; ``allOf`` becomes one node; definitions of both names stand under ``$defs``.
     """
 
     def change(node: dict[str, Any]) -> dict[str, Any]:
@@ -148,16 +148,29 @@ def told(schema: dict[str, Any]) -> dict[str, Any]:
             return alone | {key: node[key] for key in ("$defs",) if key in node}
         if "const" in node:
             node = node | {"enum": [node["const"]]}
-        if isinstance(node.get("enum"), list):
-            members = [one for one in node["enum"] if isinstance(one, str | int | float) and not isinstance(one, bool)]
-            node = node | {"enum": members}
-        return {key: value for key, value in node.items() if key in KNOWN and (key != "enum" or value)}
+        return _with_choices({key: value for key, value in node.items() if key in KNOWN})
 
     if isinstance(schema.get("definitions"), dict):
         own = schema.get("$defs")
         schema = schema | {"$defs": schema["definitions"] | (own if isinstance(own, dict) else {})}
     result: dict[str, Any] = mapped(schema, change)
     return result
+
+
+def _with_choices(node: dict[str, Any]) -> dict[str, Any]:
+    choices = node.get("enum")
+    if not isinstance(choices, list):
+        return node
+    members = [one for one in choices if one is not None]
+    rest = {key: value for key, value in node.items() if key != "enum"}
+    if not members or not all(isinstance(one, str | int | float) and not isinstance(one, bool) for one in members):
+        return rest
+    if len(members) == len(choices):
+        return node
+    kinds = rest.pop("type", None)
+    kinds = [kind for kind in kinds if kind != "null"] if isinstance(kinds, list) else kinds
+    branch = ({"type": kinds} if kinds else {}) | {"enum": members}
+    return rest | {"anyOf": [branch, {"type": "null"}]}
 
 
 def _merged(node: dict[str, Any]) -> dict[str, Any]:

@@ -144,7 +144,8 @@ def test_google_is_told_only_what_it_knows_of_a_schema() -> None:
         "properties": {
             "rows": {"type": "array", "maxItems": 3, "items": {"$ref": "#/definitions/row", "description": "d"}},
             "kind": {"const": "a"},
-            "state": {"enum": ["x", None, True]},
+            "state": {"type": ["string", "null"], "description": "d", "enum": ["x", None]},
+            "flag": {"enum": ["x", True]},
             "sum": {"allOf": [{"type": "number"}, {"description": "b"}], "minimum": 0},
         },
         "patternProperties": {"^x": {}},
@@ -156,7 +157,8 @@ def test_google_is_told_only_what_it_knows_of_a_schema() -> None:
         "properties": {
             "rows": {"type": "array", "items": {"$ref": "#/$defs/row"}},
             "kind": {"enum": ["a"]},
-            "state": {"enum": ["x"]},
+            "state": {"description": "d", "anyOf": [{"type": ["string"], "enum": ["x"]}, {"type": "null"}]},
+            "flag": {},
             "sum": {"type": "number", "description": "b"},
         },
     }

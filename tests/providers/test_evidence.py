@@ -13,9 +13,11 @@ import pytest
 
 from oeb_ray.errors import DialectError, DocumentError
 from oeb_ray.providers import evidence
+from oeb_ray.providers.chat_replies import Completion
 from oeb_ray.providers.contract import Document, VendorOptions
-from oeb_ray.providers.evidence import form_of, taken, wanted
+from oeb_ray.providers.evidence import EvidenceReader, form_of, taken, wanted
 from oeb_ray.providers.registry import PAID, settings_for
+from oeb_ray.providers.transport import VendorRules
 from tests.providers.fakes import FakeCall, reply
 from tests.providers.wires import GOLD, in_a_hurry, wire
 
@@ -191,6 +193,27 @@ def test_a_value_stays_right_though_its_box_is_in_another_space(box: Any) -> Non
     form = form_of({"properties": {"a": {"type": "string"}}})
     found = taken(form, {"a": LEAF | {"bbox": box}}, 1)
     assert found.data == {"a": "x"} and found.citations[0]["box"] is None and len(found.issues) == 1
+
+
+@pytest.mark.usefixtures("_quick")
+def test_an_answer_that_lacks_something_is_kept_where_there_is_no_time_for_a_better_one() -> None:
+    lacking = LEAF | {"value": None, "page": None, "bbox": None}
+    text = json.dumps({"readable": True, "issues": [], "fields": {"a": LEAF, "b": lacking}})
+    call = FakeCall([reply(200, response(text))], budget=1.0)
+    provider: Any = PAID["openai"]
+    settings = provider.Settings(**settings_for("openai", {"evidence": True}))
+    schema = object_of("a b", "")
+    document = Document("a", "a.png", "image/png", PNG)
+    given = asyncio.run(provider.extract(document, schema, settings, VendorOptions(), call))
+    assert json.loads(given.prediction) == {"a": "x"} and given.raw["missing"] == ["$.b"] and len(call.claims) == 1
+
+
+def test_a_fence_is_passed_over_where_nothing_keeps_a_model_to_json() -> None:
+    form = form_of({"properties": {"a": {"type": "string"}}})
+    text = json.dumps({"readable": True, "issues": [], "fields": {"a": LEAF}})
+    found = Completion({}, "end_turn", f"```json\n{text}\n```")
+    assert EvidenceReader(form, 1, free=True)(found, VendorRules("x"), None).answer == {"a": "x"}
+    assert EvidenceReader(form, 1)(found, VendorRules("x"), None).answer is None
 
 
 @pytest.mark.parametrize("vendor", ["anthropic", "google", "openai"])
