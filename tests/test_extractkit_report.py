@@ -184,7 +184,7 @@ def test_a_hostile_model_name_ends_no_cell() -> None:
     record = copy.deepcopy(json_of("expected_run_record.json"))
     record["runs"][0]["model"] = "a|b<script>\n| x"
     lines = main_table(blocks(record)[0])
-    assert lines[2].startswith("| a\\|b&lt;script>\\x0a\\| x | 6 |") and len(lines) == 4
+    assert lines[2].startswith("| a&#124;b&#60;script&#62;&#92;x0a&#124; x | 6 |") and len(lines) == 4
 
 
 def test_a_faulty_record_is_refused_with_what_is_wrong() -> None:

@@ -7,12 +7,13 @@ zero; what is not known is a dash.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, NamedTuple
 
+from ..cells import markdown_cell
 from ..errors import RequestError
-from ..jsontext import visible
 from ..scoring.field_accuracy import per_thousand, summarize
 from .record import Json
 
@@ -20,6 +21,7 @@ ORDER = ("invoice", "receipt")
 HEADINGS = ("Model", "Docs", "Field accuracy", "Grounding hit@0.5", "Mean IoU", "Cost / 1k docs")
 START, END = "<!-- benchmark:start -->", "<!-- benchmark:end -->"
 NONE = "\u2014"
+_PLAIN = re.compile(r"[\w.\[\]-]+", re.ASCII)
 TITLES = {"invoice": "Invoices (DocILE)", "receipt": "Receipts (CORD)"}
 MEANING = """\
 - **Field accuracy**: the share of fields whose value is right, items in printed order. A field that the document does
@@ -59,20 +61,20 @@ def blocks(record: Json) -> list[Block]:
 
 def main_table(block: Block) -> list[str]:
     """A row per model."""
-    return _table(HEADINGS, [(_cell(model), *_figures(summary)) for model, summary in block.by_model.items()])
+    return _table(HEADINGS, [(markdown_cell(model), *_figures(summary)) for model, summary in block.by_model.items()])
 
 
 def field_table(block: Block) -> list[str]:
     """A row per field of the first model, a column per model."""
     columns = [{entry["field"]: entry for entry in summary["perField"]} for summary in block.by_model.values()]
-    rows = [(f"`{_cell(name)}`", *(_share_of(column.get(name)) for column in columns)) for name in (columns or [{}])[0]]
-    return _table(("Field", *map(_cell, block.by_model)), rows)
+    rows = [(_field_name(name), *(_share_of(column.get(name)) for column in columns)) for name in (columns or [{}])[0]]
+    return _table(("Field", *map(markdown_cell, block.by_model)), rows)
 
 
 def extras_line(block: Block) -> str | None:
     """The models that made up items, and how many; None if none did."""
     made_up = [
-        f"{_cell(model)}: {summary['extraLineItems']}"
+        f"{markdown_cell(model)}: {summary['extraLineItems']}"
         for model, summary in block.by_model.items()
         if summary["extraLineItems"]
     ]
@@ -93,10 +95,10 @@ def page(record: Json) -> str:
     parts = [
         "# Benchmark",
         f"Run of {record['startedAt']}, manifest {record['manifestChecksum'][:12]}.",
-        *map(_cell, record.get("conditions", ())),
+        *map(markdown_cell, record.get("conditions", ())),
     ]
     for block in blocks(record):
-        parts += [f"## {TITLES.get(block.schema, _cell(block.schema))}", _lines(main_table(block))]
+        parts += [f"## {TITLES.get(block.schema, markdown_cell(block.schema))}", _lines(main_table(block))]
         parts += ["### By field", _lines(field_table(block))]
         if made_up := extras_line(block):
             parts.append(f"Line items that no document has: {made_up}.")
@@ -108,7 +110,7 @@ def main_tables(record: Json) -> str:
     """The main tables alone, each with its heading."""
     parts = []
     for block in blocks(record):
-        parts += [f"**{TITLES.get(block.schema, _cell(block.schema))}**", _lines(main_table(block))]
+        parts += [f"**{TITLES.get(block.schema, markdown_cell(block.schema))}**", _lines(main_table(block))]
     return "\n\n".join(parts)
 
 
@@ -157,7 +159,7 @@ def _share_of(entry: dict[str, Any] | None) -> str:
 
 def _cost_row(model: str, docs: Sequence[Json]) -> tuple[str, ...]:
     usages = [doc["usage"] or {} for doc in docs]
-    row = [_cell(model), str(len(docs))]
+    row = [markdown_cell(model), str(len(docs))]
     row += [f"{sum(usage.get(key, 0) for usage in usages):,}" for key in ("inputTokens", "outputTokens")]
     for key in ("costUSD", "billedUSD"):
         known = [usage[key] for usage in usages if usage.get(key) is not None]
@@ -171,7 +173,11 @@ def _prices(record: Json) -> list[str]:
     prices = record.get("prices")
     if not isinstance(prices, dict):
         return []
-    return [f"List prices as of {_cell(str(prices.get('date')))}."]
+    return [f"List prices as of {markdown_cell(str(prices.get('date')))}."]
+
+
+def _field_name(name: str) -> str:
+    return f"`{name}`" if _PLAIN.fullmatch(name) else markdown_cell(name)
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -184,8 +190,3 @@ def _row(cells: Sequence[str]) -> str:
 
 def _lines(lines: Sequence[str]) -> str:
     return "\n".join(lines)
-
-
-def _cell(text: str) -> str:
-    """A text of others that ends no cell and begins no markup of HTML."""
-    return visible(text).replace("|", "\\|").replace("<", "&lt;")
