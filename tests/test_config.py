@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +82,20 @@ def test_provider_files_name_all_settings_and_no_default() -> None:
         assert all(plain[field] == "???" for field in fields), name
 
 
+AGENTS = {"claude-code": "ANTHROPIC_API_KEY", "codex": "OPENAI_API_KEY"}
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_known_agent_is_a_command_with_its_key_and_the_one_host_that_it_needs(agent: str) -> None:
+    entry = read_job(composed([f"provider=[{agent}]"])).providers["command"]
+    assert entry["agent"] == agent and entry["keys"] == AGENTS[agent]
+    assert "," not in entry["allow_hosts"] and "< instruction.md" in entry["command"]
+    checked = subprocess.run(["sh", "-n", "-c", f"{entry['setup']}; {entry['command']}"], capture_output=True)
+    assert checked.returncode == 0, checked.stderr
+
+
 def test_all_providers_have_a_file_and_the_models_one_together() -> None:
-    assert GROUPS["provider"] == sorted([*ALL_PROVIDERS, "openrouter"])
+    assert GROUPS["provider"] == sorted([*ALL_PROVIDERS, "openrouter", *AGENTS])
     plain = OmegaConf.to_container(OmegaConf.load(conf_dir() / "provider" / "openrouter.yaml"))
     fields = {field.name for field in dataclasses.fields(settings_class("org/model"))} - {"model"}
     assert fields <= set(plain) and all(plain[field] == "???" for field in fields)

@@ -68,7 +68,13 @@ def _add_run(actions: Any) -> None:
     run.add_argument("--agent", default="oracle", metavar="NAME",
                      help="oracle, nop, codex, claude-code, or a config of your own; default oracle")  # fmt: skip
     run.add_argument("--model", "-m", metavar="NAME", help="the model that the agent is to use")
-    run.add_argument("--allow-host", action="append", default=[], metavar="HOST", help="a host that it may reach")
+    run.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="a host that it may reach, instead of its config's; repeatable",
+    )
     run.add_argument("--limit", "-l", type=int, metavar="N", help="the first N tasks; 0: all")
     run.add_argument("--only", nargs="+", metavar="TASK", help="these tasks only")
     run.add_argument("-n", type=int, default=4, metavar="N", help="tasks at once; default 4")

@@ -24,6 +24,7 @@ from ..records import Doc
 from . import sandbox
 from .accepts import sent_name
 from .contract import Call, Document, Extraction, setting
+from .gateway import host_fault
 from .instruction import instruction
 from .sandbox import BUBBLEWRAP, NO_ISOLATION, Ended, Limits, Room
 
@@ -49,7 +50,7 @@ class CommandOptions:
     send_name: str = setting("neutral", help="the document's file name", choices=("neutral", "original"))
     isolation: str = setting(BUBBLEWRAP, help="how it is kept apart; none: it can do all that you can",
                              choices=(BUBBLEWRAP, NO_ISOLATION))  # fmt: skip
-    allow_hosts: str = setting("", help="hosts it may reach, commas between; refused where nothing can enforce that")
+    allow_hosts: str = setting("", help="hosts that it may reach by https, commas between; none if empty")
     show: str = setting(
         "", help="more that it sees, read only: /inside=/outside, commas between; {doc_id} is filled in"
     )
@@ -84,10 +85,10 @@ class Command:
             found.append(f"{fault}; isolation=none runs the command without a room, with all that you can reach")
         elif isolation not in (BUBBLEWRAP, NO_ISOLATION):
             found.append(f"isolation={isolation!r}: known: {BUBBLEWRAP}, {NO_ISOLATION}")
-        if options["allow_hosts"]:
-            found.append(
-                f"allow_hosts={options['allow_hosts']!r}: {isolation} cannot enforce a list of hosts; leave it out"
-            )
+        hosts = _listed(options["allow_hosts"])
+        if hosts and isolation == NO_ISOLATION:
+            found.append(f"allow_hosts={options['allow_hosts']!r}: isolation=none cannot enforce a list of hosts")
+        found += [f"allow_hosts: {fault}" for fault in map(host_fault, hosts) if fault]
         try:
             if _shown(options["show"], "") and isolation == NO_ISOLATION:
                 found.append("show: without isolation nothing can be shown elsewhere than where it is")
@@ -142,7 +143,8 @@ class Command:
             if ended.code or ended.cut:
                 raise VendorError(f"the setup ended with {ended.cut or ended.code}", body=_evidence(ended, secrets))
         async with call.paid("first"):
-            room = Room(folder, shown, env | secrets, isolation=options.isolation)
+            hosts = _listed(options.allow_hosts)
+            room = Room(folder, shown, env | secrets, isolation=options.isolation, hosts=hosts)
             ended = await sandbox.run(settings.command, room, limits, max(0.0, call.remaining()))
         raw = _evidence(ended, secrets)
         _bill(folder, call)
@@ -161,7 +163,12 @@ class Command:
 def with_keys(settings: Mapping[str, Any] | None) -> Command:
     """The provider for a command's settings, which name the variables of its keys."""
     keys = (settings or {}).get("keys")
-    return Command(tuple(name.strip() for name in keys.split(",") if name.strip()) if isinstance(keys, str) else ())
+    return Command(_listed(keys) if isinstance(keys, str) else ())
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    """The members of a text with commas between them."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _furnish(folder: Path, files: Mapping[str, bytes], shown: Mapping[str, str]) -> dict[str, str]:
@@ -186,7 +193,7 @@ def _furnish(folder: Path, files: Mapping[str, bytes], shown: Mapping[str, str])
 def _shown(text: str, doc_id: str) -> dict[str, str]:
     """The folders of the option ``show``, by where they are seen. Raises RequestError."""
     found = {}
-    for part in filter(None, (one.strip() for one in text.split(","))):
+    for part in _listed(text):
         inside, _, outside = part.partition("=")
         if not inside.startswith("/") or not outside:
             raise RequestError(f"show: {part!r} is not as in /inside=PATH")
@@ -200,7 +207,8 @@ def _evidence(ended: Ended, secrets: Mapping[str, str]) -> dict[str, Any]:
     for name, value in secrets.items():
         if len(value) >= SHORTEST_KEY:
             said = said.replace(value, f"<{name}>")
-    return {"exit_code": ended.code, "stopped": ended.cut or None, "said": said}
+    refused = {"hosts_refused": list(ended.refused)} if ended.refused else {}
+    return {"exit_code": ended.code, "stopped": ended.cut or None, "said": said, **refused}
 
 
 def _bill(folder: Path, call: Call) -> None:

@@ -16,11 +16,12 @@ import signal
 import subprocess
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from ..untrusted import read_untrusted
+from .gateway import gateway
 
 BUBBLEWRAP, NO_ISOLATION = "bubblewrap", "none"
 APP, HOME = "/app", "/home/agent"
@@ -33,6 +34,10 @@ ETC = (
     "mime.types", "magic", "nsswitch.conf", "protocols", "services", "java-17-openjdk",
 )  # fmt: skip
 NAMES = ("resolv.conf", "hosts")  # of /etc, where there is a network
+GATEWAY, PORT = "/run/gateway", "3128"
+FORWARDER = Path(__file__).with_name("forwarder.py")
+_PROXY = f"http://127.0.0.1:{PORT}"
+PROXIED = {"HTTPS_PROXY": _PROXY, "HTTP_PROXY": _PROXY, "https_proxy": _PROXY, "http_proxy": _PROXY}
 PATH = f"{HOME}/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -49,22 +54,26 @@ class Limits:
 @dataclass(frozen=True)
 class Room:
     """The folders of a command. ``folder`` holds app, home and tmp; ``shown``: more folders in it that are seen read
-    only, by the place where they are seen; ``env``: the environment but for PATH and HOME; ``network``: the host's."""
+    only, by the place where they are seen; ``env``: the environment but for PATH and HOME; ``network``: the host's;
+    ``hosts``: without it, those that may be reached by https through a gateway."""
 
     folder: Path
     shown: Mapping[str, str]
     env: Mapping[str, str]
     network: bool = False
     isolation: str = BUBBLEWRAP
+    hosts: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class Ended:
-    """``code``: exit status, negative for a signal; ``cut``: why it was killed, empty if it was not."""
+    """``code``: exit status, negative for a signal; ``cut``: why it was killed, empty if it was not; ``refused``: hosts
+    that it tried to reach and was not let."""
 
     code: int
     cut: str
     said: str
+    refused: Sequence[str] = ()
 
 
 @cache
@@ -123,6 +132,16 @@ def clear_room(folder: Path) -> None:
 
 async def run(command: str, room: Room, limits: Limits, seconds: float) -> Ended:
     """Runs a shell command in a room until it ends, is over a limit, or its time is up; then nothing of it is left."""
+    if room.network or not room.hosts:
+        return await _run(command, room, limits, seconds)
+    await asyncio.to_thread(put_file, room.folder, f"gateway/{FORWARDER.name}", FORWARDER.read_bytes())
+    proxied = replace(room, env={**PROXIED, **room.env}, shown={**room.shown, GATEWAY: "gateway"})
+    async with gateway(room.folder / "gateway" / "socket", room.hosts, _owner(room.folder)) as refused:
+        ended = await _run(command, proxied, limits, seconds)
+    return replace(ended, refused=tuple(refused))
+
+
+async def _run(command: str, room: Room, limits: Limits, seconds: float) -> Ended:
     owner = _owner(room.folder) if room.isolation == BUBBLEWRAP else None
     env = {"PATH": PATH, "HOME": HOME, "TMPDIR": "/tmp", "LANG": "C.UTF-8", **room.env}
     if room.isolation != BUBBLEWRAP:
@@ -207,9 +226,10 @@ def _owner(folder: Path) -> int | None:
 
 
 def _command_line(command: str, room: Room, limits: Limits) -> Sequence[str]:
-    limited = [
-        "prlimit", f"--fsize={limits.file}", f"--nproc={limits.processes}", "--core=0", "--", "sh", "-c", command,
-    ]  # fmt: skip
+    limited = ["prlimit", f"--fsize={limits.file}", f"--nproc={limits.processes}", "--core=0", "--"]
+    if GATEWAY in room.shown:
+        limited += ["python3", f"{GATEWAY}/{FORWARDER.name}", f"{GATEWAY}/socket", PORT]
+    limited += ["sh", "-c", command]
     if room.isolation != BUBBLEWRAP:
         return limited
     words = ["bwrap", "--unshare-all", "--unshare-user", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"]

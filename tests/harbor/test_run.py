@@ -13,6 +13,7 @@ import pytest
 from oeb_ray import run, storage
 from oeb_ray.cli.main import main
 from oeb_ray.cluster.inline import InlineCluster
+from oeb_ray.cluster.rays import RayCluster
 from oeb_ray.config import Job
 from oeb_ray.corpus.manifest import load
 from oeb_ray.corpus.tasks import MANIFEST
@@ -132,7 +133,7 @@ def test_a_scorer_that_takes_too_long_or_dies_is_a_fault_of_one_document() -> No
 @pytest.mark.ray
 def test_on_a_cluster_the_rewards_are_the_same(tmp_path: Path, nodes: Nodes) -> None:
     tasks = make_tasks(tmp_path, 4)
-    cluster = nodes.cluster()
+    cluster = RayCluster(nodes.address)
     try:
         rows = carried_out(job(tasks, tmp_path / "out"), cluster)
     finally:

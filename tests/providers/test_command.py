@@ -228,7 +228,7 @@ def test_without_a_room_it_runs_only_where_that_is_said(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ({"command": "true", "allow_hosts": "api.openai.com"}, "cannot enforce"),
+        ({"command": "true", "allow_hosts": "https://api.openai.com"}, "is no host"),
         ({"command": "true", "isolation": "docker"}, "known: bubblewrap, none"),
         ({"command": " "}, "command is empty"),
         ({"command": "true", "show": "solution"}, "is not as in /inside=PATH"),
