@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from oeb_ray import storage
 from oeb_ray.cli.main import main
 from oeb_ray.corpus.pinned_fetch import fetch_pinned
 from oeb_ray.corpus.pins import load_pins, read_pinned, read_pins
@@ -219,6 +220,10 @@ def test_the_same_data_are_pinned_as_before(tmp_path: Path, capsys: pytest.Captu
     assert pins.read_bytes() == PINS.read_bytes()
     assert "cord-test-8 is rejected: total.total_price" in capsys.readouterr().err
     assert main(["corpus", "pin", str(pins), "--count", "6"]) == 0 and pins.read_bytes() == PINS.read_bytes()
+    new = f"memory://{tmp_path.name}/pins.json"
+    assert main(["corpus", "pin", new, *sources, "--count", "6"]) == 0
+    assert json.loads(storage.read(new))["cord"]["dataset"] == "naver-clova-ix/cord-v2"
+    assert main(["corpus", "fetch", new, "--data", "s3://bucket/x"]) == 2
     assert main(["corpus", "pin", str(pins), *sources, "--count", "9"]) == 2
     assert "9 receipts are to be pinned, and 8 can be" in capsys.readouterr().err
     assert pins.read_bytes() == PINS.read_bytes()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +88,8 @@ def _fetch(given: argparse.Namespace) -> int:
     from ..corpus.pinned_fetch import fetch_pinned
     from ..corpus.pins import load_pins
 
+    if "://" in given.data:
+        raise RequestError(f"--data {given.data}: data are fetched to a folder; oeb corpus make --out takes a URL")
     pins = load_pins(given.pins)
     with _bars() as told:
         fetched = fetch_pinned(
@@ -165,8 +167,8 @@ def _pin(given: argparse.Namespace) -> int:
     if given.count < 1:
         raise RequestError(f"--count {given.count}: wants a number above 0")
     receipts, invoices = PUBLISHED, INVOICES
-    if Path(given.pins).exists():
-        before = read_pins(Path(given.pins).read_bytes(), given.pins)
+    with suppress(FileNotFoundError):
+        before = read_pins(storage.read(given.pins), given.pins)
         receipts, invoices = before.cord, before.docile
     if given.cord:
         receipts, rejected = pin_receipts(receipts, given.cord, given.count)
