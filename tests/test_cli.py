@@ -165,14 +165,15 @@ def test_providers_are_plain_lines_in_a_pipe() -> None:
 
 
 def test_the_last_lines_of_a_benchmark_say_what_was_done_and_where(small: SmallCorpus, tmp_path: Path) -> None:
-    code, out, _ = called("benchmark", *overrides(small, tmp_path / "out"))
+    words = overrides(small, tmp_path / "out", "limit=10")
+    code, out, _ = called("benchmark", *words)
     assert code == 0
     lines = out.splitlines()
-    assert lines[-3].startswith("180/180 documents  0 failed  ")
+    assert lines[-3].startswith("20/20 documents  0 failed  ")
     assert all(line.startswith(f"{tmp_path}/out/replay-") for line in lines[-2:])
     assert "1.0000" in out
-    again = called("benchmark", *overrides(small, tmp_path / "out"))
-    assert again[0] == 0 and "180/180 documents  0 failed" in again[1]
+    again = called("benchmark", *words)
+    assert again[0] == 0 and "20/20 documents  0 failed" in again[1]
 
 
 def test_a_dry_run_writes_nothing(small: SmallCorpus, tmp_path: Path) -> None:
@@ -185,10 +186,10 @@ def test_a_dry_run_writes_nothing(small: SmallCorpus, tmp_path: Path) -> None:
 
 def test_all_documents_failing_is_code_1(small: SmallCorpus, tmp_path: Path) -> None:
     """BR-78"""
-    words = overrides(small, tmp_path / "out", "providers.replay.failures=1.0")
+    words = overrides(small, tmp_path / "out", "providers.replay.failures=1.0", "limit=5")
     code, out, _ = called("benchmark", *words)
     assert code == 1
-    assert "180/180 documents  180 failed" in out
+    assert "10/10 documents  10 failed" in out
     assert "--retry-failed asks " in out
 
 

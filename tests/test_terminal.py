@@ -47,7 +47,9 @@ class Terminal:
 
     def run(self, line: str) -> None:
         """A command on a clear screen, whose exit code is shown at the end."""
-        self.type(f"clear; {line}; echo ended with $?")
+        self._tmux("send-keys", "-R")
+        self._tmux("clear-history")
+        self.type(f"{line}; echo ended with $?")
 
     def press(self, key: str) -> None:
         self._tmux("send-keys", key)
