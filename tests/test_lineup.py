@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from oeb_ray.config import composed, read_job
+from oeb_ray import envfile
+from oeb_ray.config import composed, listed_prices, read_job
 from oeb_ray.errors import OebError, RequestError
 from oeb_ray.estimate import estimates
 from oeb_ray.lineup import MODELS, PROVIDERS, selected
@@ -37,11 +38,9 @@ def lines(kind: str) -> Any:
     return pytest.mark.parametrize("line", chosen, ids=[f"vector-extractkit-{line['id']}" for line in chosen])
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def prices() -> PriceList:
-    found = read_job(composed(["corpus=sample"])).prices
-    assert found is not None
-    return found
+    return listed_prices("2026-07")
 
 
 @pytest.fixture(autouse=True)
@@ -157,25 +156,35 @@ def test_the_example_names_every_key() -> None:
     assert not [line for line in text.splitlines() if "=" in line and line.partition("=")[2] and line[0] != "#"]
 
 
+def test_the_file_fills_in_what_is_not_set_and_overrides_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    envfile.load()
+    (tmp_path / ".env").write_text("OPENAI_API_KEY='from file'\nexport EVAL_MODELS=a,$HOME # b\nGOOGLE_API_KEY=\n")
+    for name in ("OPENAI_API_KEY", MODELS, "GOOGLE_API_KEY"):  # so that all of them are put back
+        monkeypatch.setenv(name, "here")
+    envfile.load()
+    assert os.environ["OPENAI_API_KEY"] == os.environ[MODELS] == "here"
+    for name in ("OPENAI_API_KEY", MODELS, "GOOGLE_API_KEY"):
+        del os.environ[name]
+    envfile.load()
+    assert (os.environ["OPENAI_API_KEY"], os.environ[MODELS]) == ("from file", "a,$HOME")
+    assert os.environ["GOOGLE_API_KEY"] == "", "which is no key"
+    (tmp_path / ".env").write_bytes(b"A=\xff\n")
+    with pytest.raises(RequestError, match=r"cannot read .*\.env"):
+        envfile.load()
+
+
 @pytest.mark.parametrize("command", [["oeb_ray", "benchmark"], ["jobs.benchmark"]])
-def test_the_file_fills_in_what_is_not_set_and_overrides_nothing(tmp_path: Path, command: list[str]) -> None:
+def test_commands_and_jobs_take_keys_from_the_file_and_show_none(tmp_path: Path, command: list[str]) -> None:
     corpus = make_pdf_corpus(tmp_path / "corpus", 1)
-    (tmp_path / ".env").write_text("ANTHROPIC_API_KEY='from file'\nexport EVAL_MODELS=claude-haiku-4-5,gpt-5.4-mini\n")
+    (tmp_path / ".env").write_text("ANTHROPIC_API_KEY='from file'\nEVAL_MODELS=gpt-5.4-mini\n")
     words = ["experiment=extractkit", "corpus=manifest", f"corpus.manifest='{corpus.manifest}'", "dry_run=true",
              "cluster=inline", "scorer=[field_matching]"]  # fmt: skip
-
-    def run(**environment: str) -> tuple[int, str]:
-        env = {key: value for key, value in os.environ.items() if not key.startswith("EVAL_")} | environment
-        env["PYTHONPATH"] = str(Path(__file__).parent.parent)
-        ended = subprocess.run(
-            [sys.executable, "-m", *command, *words], cwd=tmp_path, env=env, capture_output=True, text=True
-        )
-        return ended.returncode, ended.stdout + ended.stderr
-
-    code, said = run()
-    assert code == 2 and "gpt-5.4-mini" in said and "from file" not in said
-    code, said = run(EVAL_MODELS="claude-haiku-4-5")
-    assert code == 0 and "claude-haiku-4-5" in said and "from file" not in said
-    (tmp_path / ".env").write_bytes(b"A=\xff\n")
-    code, said = run()
-    assert code == 2 and ".env" in said
+    env = os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent), MODELS: "claude-haiku-4-5"}
+    ended = subprocess.run(
+        [sys.executable, "-m", *command, *words], cwd=tmp_path, env=env, capture_output=True, text=True
+    )
+    said = ended.stdout + ended.stderr
+    assert ended.returncode == 0 and "claude-haiku-4-5" in said and "from file" not in said
