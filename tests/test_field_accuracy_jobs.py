@@ -268,7 +268,7 @@ def test_what_is_pinned_and_was_not_there_is_a_condition_of_the_run(
     """The receipts' half alone, as without a token for the invoices."""
     docs = labelled.cord_docs(str(CORD), "test")
     pinned = [doc for doc in docs if doc.doc_id not in ("cord-test-5", "cord-test-7")]
-    manifest, _ = labelled.make_corpus(pinned, str(tmp_path / "half"))
+    manifest = labelled.make_corpus(pinned, str(tmp_path / "half")).manifest
     out = tmp_path / "out"
     run_inline([*words(place, out, "scorer=field_accuracy"), f"corpus.manifest='{manifest}'"])
     assert main(["export", str(out), "--format", "extractkit", "--pins", str(PINS), "--out", str(tmp_path)]) == 0

@@ -64,15 +64,16 @@ def test_every_fixture_document_maps_as_the_reference_maps_it() -> None:
 
 
 def test_a_corpus_of_both_is_one_like_any_other(tmp_path: Path) -> None:
-    manifest, rejected = labelled.make_corpus(all_docs(), str(tmp_path))
+    manifest, documents, rejected = labelled.make_corpus(all_docs(), str(tmp_path))
     corpus = load(manifest)
+    assert documents == len(corpus)
     assert (len(corpus), sorted(set(corpus.suites))) == (17, ["cord", "docile"])
     assert [doc.doc_id for doc in rejected] == ["cord-test-8", "cord-test-9", "docile-val-cfa8e1d705baba7eab9c62f7"]
     assert "total_price" in rejected[0].why and "line items" in rejected[2].why
     first = corpus.doc(0)
     assert first.doc_path.endswith("docs/cord-test-0.png") and storage.read(first.doc_path).startswith(b"\x89PNG")
     assert json.loads(first.schema)["required"][0] == "lineItems"
-    again = load(labelled.make_corpus(all_docs(), str(tmp_path / "again"))[0])
+    again = load(labelled.make_corpus(all_docs(), str(tmp_path / "again")).manifest)
     assert again.schema_sha256 == corpus.schema_sha256
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,19 +137,19 @@ def _make(given: argparse.Namespace) -> int:
 
     if bool(given.pins) == bool(given.cord or given.docile):
         raise RequestError("oeb corpus make: give --pins, or --cord, --docile or both")
-    docs: list[Labelled | Rejected] = []
+    docs: list[Iterable[Labelled | Rejected]] = []
     if given.pins:
         pinned = read_pinned(load_pins(given.pins), given.data)
-        docs += pinned.docs
+        docs.append(pinned.docs)
         for text in pinned.missing:
             note(text)
     if given.cord:
-        docs += cord_docs(given.cord, given.split or "test")
+        docs.append(cord_docs(given.cord, given.split or "test"))
     if given.docile:
-        docs += docile_docs(given.docile, given.split or "val")
-    manifest, rejected = make_corpus(docs, given.out)
-    _name(rejected)
-    print(f"{len(docs) - len(rejected)} documents, {len(rejected)} rejected\n{manifest}")
+        docs.append(docile_docs(given.docile, given.split or "val"))
+    made = make_corpus(chain(*docs), given.out)
+    _name(made.rejected)
+    print(f"{made.documents} documents, {len(made.rejected)} rejected\n{made.manifest}")
     return 0
 
 

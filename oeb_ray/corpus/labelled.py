@@ -91,11 +91,16 @@ def mapped(name: str, dataset: str, data: bytes, truth: Any) -> Labelled | Rejec
         return Rejected(name, str(error))
 
 
-def make_corpus(docs: Iterable[Labelled | Rejected], out: str) -> tuple[str, list[Rejected]]:
-    """Writes documents, golds and last the manifest.
+class Made(NamedTuple):
+    """A corpus that was written: its manifest's address, how many documents it has, and what was left out."""
 
-    Returns:
-        the manifest's address, and what was left out.
+    manifest: str
+    documents: int
+    rejected: list[Rejected]
+
+
+def make_corpus(docs: Iterable[Labelled | Rejected], out: str) -> Made:
+    """Writes documents, golds and last the manifest; one document is held at a time.
 
     Raises:
         RequestError: no document is left, or one is of a kind that nobody reads.
@@ -123,4 +128,4 @@ def make_corpus(docs: Iterable[Labelled | Rejected], out: str) -> tuple[str, lis
     pq.write_table(pa.table({name: pa.array(values, pa.string()) for name, values in rows.items()}), sink)
     manifest = storage.join(out, "manifest.parquet")
     storage.put(manifest, sink.getvalue())
-    return manifest, rejected
+    return Made(manifest, len(rows["doc_id"]), rejected)
