@@ -10,7 +10,7 @@ define install
 	$(BIN)/uv pip check --python $(BIN)/python --quiet
 endef
 
-.PHONY: demo test chaos statistics bench-plan bench-pools test-harbor clean
+.PHONY: demo test chaos statistics real-report bench-plan bench-pools test-harbor clean
 
 .venv/demo: pyproject.toml
 	$(call install,.)
@@ -34,6 +34,9 @@ statistics: .venv/test
 
 bench-plan: .venv/test
 	$(BIN)/python -m tests.bench.forecast
+
+real-report: .venv/test
+	OEB_REAL_REPORT=1 $(BIN)/python -m pytest -q -s tests/test_report.py -k real_corpus $(ARGS)
 
 bench-pools: .venv/test
 	$(BIN)/python -m tests.bench.pools

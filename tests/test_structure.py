@@ -57,6 +57,8 @@ HOMES = {
     "defusedxml": {"providers"},
     "msgspec": {"jsontext"},
     "dotenv": {"envfile"},
+    "jinja2": {"report"},
+    "PIL": {"report"},
     "starlette": {"simulator"},
     "uvicorn": {"simulator"},
     "h11": {"simulator"},

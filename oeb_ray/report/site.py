@@ -147,6 +147,7 @@ class Site:
         return found
 
     def _document(self, document: Document) -> bytes:
+        with_verdicts = self.counts.patterns.get(document.number, ([], []))[0]
         images, text, why = self.counts.pictured.get(document.number, (0, None, None))
         return page(
             "document.html",
@@ -159,6 +160,7 @@ class Site:
                     "name": name,
                     "described": self.facts.described[position],
                     "row": document.rows[position],
+                    "verdicts": position in with_verdicts,
                     "receipt": self.facts.receipts[position].get(document.doc_id),
                 }
                 for position, name in enumerate(self.facts.names)

@@ -90,7 +90,7 @@ const oeb = (() => {
     }),
     suites: (rows) => ({
       height: 60 + rows.length * 20, marginLeft: 130, marginRight: 120, x: { label: "accuracy", domain: [0, 1], grid: true },
-      y: { label: null, axis: null }, fy: { label: null },
+      y: { label: null, axis: null }, fy: { label: null, axis: "right" },
       facet: { data: rows, y: "suite" },
       marks: [
         Plot.ruleY(rows.filter((row) => row.low !== null), { y: "run", x1: "low", x2: "high", stroke: ink, strokeWidth: 2 }),
@@ -196,7 +196,7 @@ const oeb = (() => {
     let shown = AT_ONCE;
 
     const show = () => {
-      const table = $("[data-verdicts]");
+      const table = $("table[data-verdicts]");
       const status = $("[data-status]");
       const more = $("[data-more]");
       if (!values) {
@@ -215,12 +215,14 @@ const oeb = (() => {
       head(table, ["Path", "Verdict", "Gold", "Predicted"]).append(...wanted.slice(0, shown).map((at) => verdict(values, at)));
       const left = values.left_out ? `; ${number(values.left_out)} more are in verdicts.parquet` : "";
       const first = wanted.length > shown ? `, the first ${number(shown)} are shown` : "";
-      status.textContent = `${number(wanted.length)} of ${number(values.path.length)} values${first}${left}`;
+      const none = wanted.length ? "" : ": nothing of what is asked for; tick \u201cmatched\u201d to see what is right";
+      status.textContent = `${number(wanted.length)} of ${number(values.path.length)} values${none}${first}${left}`;
       more.hidden = wanted.length <= shown;
     };
     const load = async () => {
       $("[data-status]").textContent = "Loading.";
-      values = await data(`values/${here}-${choice.value}`).catch(() => null);
+      const there = "verdicts" in choice.selectedOptions[0].dataset;
+      values = there ? await data(`values/${here}-${choice.value}`) : null;
       shown = AT_ONCE;
       history.replaceState(null, "", `#run=${choice.value}`);
       for (const link of $$("[data-step]")) link.hash = `run=${choice.value}`;
