@@ -26,6 +26,7 @@ LAYERS = [
     {"exports", "extractkit", "stability", "board", "forecast"},
     {"leaderboard"},
     {"report"},
+    {"serve"},
     {"plan", "cluster", "request"},
     {"runstate", "ready", "estimate", "reasons", "harness", "handover"},
     {"steering"},
@@ -59,8 +60,8 @@ HOMES = {
     "dotenv": {"envfile"},
     "jinja2": {"report"},
     "PIL": {"report"},
-    "starlette": {"simulator"},
-    "uvicorn": {"simulator"},
+    "starlette": {"simulator", "serve"},
+    "uvicorn": {"simulator", "serve"},
     "h11": {"simulator"},
 }
 

@@ -30,6 +30,7 @@ from . import (
     providers,
     report,
     score,
+    serve,
     show,
     simulate,
     verify,
@@ -40,7 +41,7 @@ EPILOG = """\
 exit codes: 0 done, 1 all documents of a run failed, or a fault of ours, 2 request, 3 account,
   4 a gate not met, 5 storage, 129/130/143 stopped"""
 COMMANDS = (
-    score, predict, benchmark, show, leaderboard, report, audit, diff, verify, explain, export, imports, ledger,
+    score, predict, benchmark, show, leaderboard, report, serve, audit, diff, verify, explain, export, imports, ledger,
     providers, corpus, harbor, ctl, plan, simulate,
 )  # fmt: skip
 

@@ -20,7 +20,7 @@ from ..scorers.field_matching import VERDICTS
 from ..stored import StoredRun
 from .facts import Document, Facts
 from .packed import packed
-from .pictures import MOST_PAGES, Picture, picture
+from .pictures import Picture, picture
 from .values import boxes, columns, field_counts, right_and_wrong, without_skipped
 
 READERS = 8
@@ -80,16 +80,15 @@ def do_batch(batch: Batch) -> Counts:
         drawn = drawn_of(document)
         for number, image in enumerate(drawn.images, 1):
             storage.put(storage.join(batch.folder, image_name(document.number, number)), image)
-        counts.pictured[document.number] = (len(drawn.images), drawn.text, _reason(drawn))
+        counts.pictured[document.number] = (len(drawn.images), drawn.text, reason(drawn, len(drawn.images)))
         if drawn.pages is not None:
             counts.pages[document.doc_id] = drawn.pages
     return counts
 
 
-def _reason(drawn: Picture) -> str | None:
-    if drawn.pages and len(drawn.images) < drawn.pages and drawn.images:
-        return f"the first {MOST_PAGES} of {drawn.pages} pages"
-    return drawn.why
+def reason(drawn: Picture, images: int) -> str | None:
+    """Why a document has no image, or fewer than pages."""
+    return f"the first {images} of {drawn.pages} pages" if drawn.pages and 0 < images < drawn.pages else drawn.why
 
 
 def made_values(

@@ -37,12 +37,15 @@ class Picture:
     why: str | None = None
 
 
-def picture(data: bytes, name: str) -> Picture:
-    """Pictures of a document; ``name`` helps to tell what it is."""
+def picture(data: bytes, name: str, only: range | None = None) -> Picture:
+    """Pictures of a document; ``name`` helps to tell what it is.
+
+    ``only``: of a PDF these pages are drawn, from 0; None for all.
+    """
     kind = media_type(data, name)
     try:
         if kind == PDF:
-            return _pages(data)
+            return _pages(data, only)
         if kind.startswith("image/"):
             return Picture(1, [_image(data)])
     except Exception as error:  # whatever a document provokes in the library
@@ -52,26 +55,13 @@ def picture(data: bytes, name: str) -> Picture:
     return Picture(None, [], why=f"pages of {kind} are not drawn")
 
 
-def page_count(data: bytes, name: str) -> int | None:
-    """How many pages a document has, without drawing them."""
-    kind = media_type(data, name)
-    if kind != PDF:
-        return 1 if kind.startswith(("image/", "text/")) else None
-    try:
-        document = pypdfium2.PdfDocument(data)
-        try:
-            return len(document)
-        finally:
-            document.close()
-    except pypdfium2.PdfiumError:
-        return None
-
-
-def _pages(data: bytes) -> Picture:
+def _pages(data: bytes, only: range | None) -> Picture:
     document = pypdfium2.PdfDocument(data)
     try:
         count = len(document)
-        return Picture(count, [_page(document[number]) for number in range(min(count, MOST_PAGES))])
+        drawn = range(min(count, MOST_PAGES))
+        wanted = drawn if only is None else [number for number in only if number in drawn]
+        return Picture(count, [_page(document[number]) for number in wanted])
     finally:
         document.close()
 

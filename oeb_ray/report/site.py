@@ -10,7 +10,7 @@ import functools
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -43,17 +43,21 @@ POLICY = (
 
 @dataclass
 class Site:
-    """A report. ``counts``: of all documents."""
+    """A report. ``counts``: of all documents, or of those whose pages are asked for."""
 
     facts: Facts
     counts: Counts
-    boards: list[tuple[Selection, Board]] = field(init=False)
-    figures: list[Figure] = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.boards = [(one, self.facts.board(one, self.counts.pages)) for one in self.facts.selections]
+    @functools.cached_property
+    def boards(self) -> list[tuple[Selection, Board]]:
+        """The board of each selection."""
+        return [(one, self.facts.board(one, self.counts.pages)) for one in self.facts.selections]
+
+    @functools.cached_property
+    def figures(self) -> list[Figure]:
+        """All plots."""
         suites = [(one.name, found) for one, found in self.boards if one.kind != "tag"]
-        self.figures = figures(self.facts, suites, self.counts.pages)
+        return figures(self.facts, suites, self.counts.pages)
 
     def names(self) -> Iterator[str]:
         """Every page and file but the documents' values and images."""
@@ -78,10 +82,14 @@ class Site:
             case "data":
                 return self._data(rest.removesuffix(".js"))
             case "documents":
-                number = rest.removesuffix(".html")
-                known = number.isdecimal() and len(number) < 10 and int(number) < len(self.facts.documents)
-                return self._document(self.facts.documents[int(number)]) if known else None
+                document = self.document(rest.removesuffix(".html"))
+                return None if document is None else self._document(document)
         return None
+
+    def document(self, number: str) -> Document | None:
+        """The document of a number in a name; None if there is none."""
+        known = number.isascii() and number.isdecimal() and len(number) < 10 and int(number) < len(self.facts.documents)
+        return self.facts.documents[int(number)] if known else None
 
     def _page(self, name: str) -> bytes | None:
         common = {"facts": self.facts, "here": name, "root": ""}
