@@ -237,15 +237,15 @@ def test_a_corpus_of_ones_own(place: Path, corpus_words: str) -> None:
 
 
 def test_providers_and_their_settings(place: Path) -> None:
-    from oeb_ray.harness import PROVIDERS, settings_for
+    from oeb_ray.harness import ALL_PROVIDERS, PROVIDERS, settings_for
 
     listed = typed("oeb providers").split()
     assert {*PROVIDERS, "openai/gpt-5.6-sol"} <= {name.strip(",") for name in listed}
     shown = typed("oeb providers datalab")
     for option in ("mode", "balanced", "base_url", "https://www.datalab.to", "poll_interval", "5.0"):
         assert option in shown
-    assert sorted(PROVIDERS) == PROVIDERS
-    assert {"azure-cu", "datalab", "extend", "llamaextract", "mistral", "reducto"} <= set(PROVIDERS)
+    assert PROVIDERS == ["azure-cu", "datalab", "extend", "llamaextract", "mistral", "reducto"]
+    assert {*PROVIDERS, "anthropic", "pdftext", "replay"} < set(ALL_PROVIDERS)
     assert settings_for("datalab") == {"mode": "balanced", "base_url": "https://www.datalab.to", "poll_interval": 5.0}
     assert settings_for("datalab", {"mode": "accurate"})["mode"] == "accurate"
 
