@@ -144,6 +144,25 @@ def test_a_file_of_other_content_is_replaced(place: Place) -> None:
     assert fetch(place) == 0 and (place[1] / TARGET).read_bytes() == CORD.read_bytes()
 
 
+@pytest.mark.parametrize("where", ["manifest", "environment"])
+def test_the_manifest_or_the_environment_may_name_the_host(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], where: str
+) -> None:
+    value, pins = json.loads(PINS.read_text()), tmp_path / "pins.json"
+    if where == "manifest":
+        value["cord"]["host"] = place[0].url
+    else:
+        monkeypatch.setenv("HF_ENDPOINT", f"{place[0].url}/")
+    pins.write_text(json.dumps(value))
+    assert main(["corpus", "fetch", str(pins), "--data", str(place[1])]) == 0 and left(place) == [TARGET]
+    assert main(["corpus", "pin", str(pins), "--cord", str(CORD), "--count", "6"]) == 0
+    assert json.loads(pins.read_text()) == value
+    value["cord"]["host"] = "file:///etc"
+    pins.write_text(json.dumps(value))
+    assert main(["corpus", "fetch", str(pins), "--data", str(place[1])]) == 2
+    assert "cord.host is 'file:///etc'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("fault", "said"), [("403", "answered 403"), ("cut", "could not be fetched")])
 def test_the_token_stands_in_no_message(
     place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
