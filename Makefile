@@ -38,6 +38,9 @@ bench-plan: .venv/test
 real-report: .venv/test
 	OEB_REAL_REPORT=1 $(BIN)/python -m pytest -q -s tests/test_report.py -k real_corpus $(ARGS)
 
+bench: .venv/test
+	$(BIN)/python -m tests.bench $(ARGS)
+
 bench-pools: .venv/test
 	$(BIN)/python -m tests.bench.pools
 
