@@ -10,7 +10,7 @@ define install
 	$(BIN)/uv pip check --python $(BIN)/python --quiet
 endef
 
-.PHONY: demo test chaos statistics real-report bench-plan bench-pools test-harbor clean
+.PHONY: demo test chaos statistics real-report bench bench-plan bench-pools test-harbor clean
 
 .venv/demo: pyproject.toml
 	$(call install,.)
