@@ -29,7 +29,7 @@ def checked(config: dict[str, Any]) -> dict[str, Any]:
 def test_ray_takes_the_cluster_file(config) -> None:
     prepared = checked(config)
     assert prepared["head_node_type"] == "head" and prepared["max_workers"] == 50
-    assert prepared["available_node_types"]["worker"]["min_workers"] == 0
+    assert prepared["available_node_types"]["worker"]["min_workers"] == 1
     with pytest.raises(Exception, match="idle_minutes"):
         checked(config | {"idle_minutes": 5})
 
