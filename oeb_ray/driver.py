@@ -43,7 +43,7 @@ class Driver:
 
     def __init__(self, plan: Plan, cluster: Cluster, progress: Progress, interrupts: Interrupts) -> None:
         self.plan, self.cluster, self.progress, self.interrupts = plan, cluster, progress, interrupts
-        self.ready = Ready(plan, cluster.memory)
+        self.ready = Ready(plan, lambda: cluster.memory)
         self.predicting = self.scoring = 0
         self.calling: Counter[str] = Counter()  # documents handed out, by account
         self.lost: Counter[Any] = Counter()

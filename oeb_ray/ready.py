@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from collections.abc import Callable
 
 from .cost import APART, expected
 from .plan import Part, Plan, RunPlan
@@ -15,9 +16,9 @@ from .records import PartTask
 
 
 class Ready:
-    """A heap of PartTasks. ``room``: bytes of memory of the largest node."""
+    """A heap of PartTasks. ``room`` tells the bytes of memory of the largest node that there is."""
 
-    def __init__(self, plan: Plan, room: int) -> None:
+    def __init__(self, plan: Plan, room: Callable[[], int]) -> None:
         self.plan, self._room = plan, room
         self._heap: list[tuple[float, int, PartTask]] = []
         self._order = itertools.count()
@@ -34,7 +35,8 @@ class Ready:
         sizes = [(plan.corpus.stamps[item.gt_path].size, made.receipts[item.doc_id].prediction_bytes) for item in items]
         costs = [expected(*size) for size in sizes]
         memory = max(cost.memory for cost in costs)
-        limit = self._room if memory * APART > self._room else None
+        room = self._room()
+        limit = room if memory * APART > room else None
         verdicts = plan.selection.verdicts
         task = PartTask(plan.out, made.run, home.suite, home.part, items, verdicts, scorer, memory, limit)
         heapq.heappush(self._heap, (-sum(cost.seconds for cost in costs), next(self._order), task))

@@ -90,15 +90,15 @@ def test_a_cluster_that_is_not_there_or_can_do_nothing_is_refused_at_once(monkey
 def test_a_cluster_that_grows_gets_more_work(monkeypatch) -> None:
     from oeb_ray.cluster.rays import RayCluster
 
-    resources = {"CPU": 1.0}
+    resources = {"CPU": 1.0, "memory": 4e9}
     pretended_ray(monkeypatch, resources)
     monkeypatch.setattr("oeb_ray.cluster.rays.COUNTING_SECONDS", 0.0)
     cluster = RayCluster()
-    assert cluster.slots == 1
-    resources["CPU"] = 33.0
-    assert cluster.slots == 33
+    assert (cluster.slots, cluster.memory) == (1, 4e9)
+    resources |= {"CPU": 33.0, "memory": 30e9}
+    assert (cluster.slots, cluster.memory) == (33, 30e9)
     resources.clear()
-    assert cluster.slots == 33, "what cannot be counted at the moment has not gone"
+    assert (cluster.slots, cluster.memory) == (33, 30e9), "what cannot be counted at the moment has not gone"
 
 
 def pretended_ray(monkeypatch: pytest.MonkeyPatch, resources: dict[str, float]) -> list[bool]:

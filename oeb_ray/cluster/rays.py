@@ -113,11 +113,10 @@ class RayCluster:
             reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
             where = f"no Ray cluster at {address}" if address else "Ray does not start on this machine"
             raise RequestError(f"{where}: {reason[:300]}") from error
-        self._slots, self._counted = 0, float("-inf")
+        self._slots, self._memory, self._counted = 0, 0, float("-inf")
         if self.slots < 1:
             ray.shutdown()
             raise RequestError(f"the Ray cluster at {address or 'this machine'} has no CPU to work with")
-        self.memory = int(max(node["Resources"].get("memory", 0) for node in ray.nodes() if node["Alive"]))
         self._predict = ray.remote(work.do_predict).options(num_cpus=1, max_retries=0)
         self._score = ray.remote(work.do_score).options(num_cpus=1, max_retries=0)
         self._pending: dict[ray.ObjectRef[Any], PredictBatch | PartTask] = {}
@@ -130,11 +129,22 @@ class RayCluster:
     @property
     def slots(self) -> int:
         """Processors of the cluster as it is now: with more work than places it grows, where it can."""
+        self._count()
+        return self._slots
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the largest node that has been seen; one that has gone can come again."""
+        self._count()
+        return self._memory
+
+    def _count(self) -> None:
         now = time.monotonic()
         if now - self._counted >= COUNTING_SECONDS:
             self._counted = now
             self._slots = int(ray.cluster_resources().get("CPU", 0)) or self._slots
-        return self._slots
+            sizes = [node["Resources"].get("memory", 0) for node in ray.nodes() if node["Alive"]]
+            self._memory = max(self._memory, *map(int, sizes), 0)
 
     @property
     def under_way(self) -> int:
