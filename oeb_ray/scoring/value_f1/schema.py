@@ -27,6 +27,9 @@ class Absent(Enum):
 ABSENT = Absent.ABSENT
 
 
+_NEVER_FIXED = frozenset((str, int, float, bool, type(None), Absent))
+
+
 class Fixed:
     """A text of a schema's default: it is never read as a date."""
 
@@ -207,6 +210,8 @@ def fixed(value: Any) -> Any:
 
 def plain(value: Any) -> Any:
     """The value with Fixed texts as texts again."""
+    if type(value) in _NEVER_FIXED:
+        return value
     if isinstance(value, Fixed):
         return value.text
     if isinstance(value, list):

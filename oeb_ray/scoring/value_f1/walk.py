@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from .assign import equal_pairs, solved
 from .costs import Pricing, Rows
@@ -152,8 +152,10 @@ class Walker:
         paths = [f"{ours}[{at}]" for at in range(len(reference))] if ruled else []
         left, right = self._pricing.read(node, reference, paths), self._pricing.read(node, output)
         pairs = self._paired(node, left, right, paths, theirs if cited else None)
-        if node.is_plain and not ruled and self._cells is None:
+        if node.is_plain and not ruled:
             self._count(node, left.codes, right.codes, pairs)
+            if self._cells is not None:
+                _list_cells(self._cells, _Plain(node, ours, theirs, left, right, pairs, self._words))
             return
         for at, row in enumerate(reference):
             if (found := pairs.get(at)) is None:
@@ -205,7 +207,7 @@ class Walker:
     def _count(
         self, table: Node, left: list[tuple[int, ...]], right: list[tuple[int, ...]], pairs: dict[int, int]
     ) -> None:
-        """Counts the cells of a plain table of which nothing but their number is wanted."""
+        """Counts the cells of a plain table without rules."""
         width = len(table.children)
         self.expected += sum(width - row.count(NOTHING) for row in left)
         self.predicted += sum(width - row.count(NOTHING) for row in right)
@@ -220,6 +222,48 @@ class Walker:
                     self.matched += one != NOTHING
                 elif nearness is not None and one and two:
                     self.matched += self._words.agree(one, two, nearness)
+
+
+class _Plain(NamedTuple):
+    """A plain table without rules, its rows paired; ``ours`` and ``theirs`` are its paths."""
+
+    node: Node
+    ours: str
+    theirs: str
+    left: Rows
+    right: Rows
+    pairs: dict[int, int]
+    words: Vocabulary
+
+
+def _list_cells(cells: Cells, table: _Plain) -> None:
+    """The cells of a plain table, by the codes that its rows have already."""
+    children = [(child, f".{child.name}") for child in table.node.children]
+    add, agree, left, right = cells.add, table.words.agree, table.left, table.right
+    for at, row in enumerate(left.rows):
+        holder, ours = row if isinstance(row, dict) else {}, f"{table.ours}[{at}]"
+        found = table.pairs.get(at)
+        codes, other_codes = left.codes[at], None
+        other: dict[str, Any] = {}
+        if found is not None:
+            theirs, other_codes = f"{table.theirs}[{found}]", right.codes[found]
+            other = right.rows[found] if isinstance(right.rows[found], dict) else {}
+        for place, (child, name) in enumerate(children):
+            code, other_code = codes[place], NOTHING if other_codes is None else other_codes[place]
+            if code and other_code:
+                outcome = MATCHED if code == other_code or agree(code, other_code, child.near) else DIFFERS
+                add(ours + name, theirs + name, outcome, child.value(holder), child.value(other))
+            elif code:
+                add(ours + name, None, REFERENCE_ONLY, child.value(holder), ABSENT)
+            elif other_code:
+                add(None, theirs + name, PREDICTION_ONLY, ABSENT, child.value(other))
+    taken = set(table.pairs.values())
+    for at, row in enumerate(right.rows):
+        if at not in taken:
+            holder, theirs = row if isinstance(row, dict) else {}, f"{table.theirs}[{at}]"
+            for code, (child, name) in zip(right.codes[at], children, strict=True):
+                if code:
+                    add(None, theirs + name, PREDICTION_ONLY, ABSENT, child.value(holder))
 
 
 def _has_prefix(paths: list[str], prefix: str) -> bool:

@@ -410,3 +410,25 @@ def test_averages_are_those_of_the_worked_example():
     nothing = summarize([failed])
     assert (nothing["f1"], nothing["coverage"]) == (0.0, 0.0) and "word_f1" not in nothing
     assert summarize([])["f1"] == 0.0
+
+
+def test_feedback_of_a_table_is_the_same_with_and_without_rules():
+    """Tables without rules are listed by their codes; a rule that says nothing has every cell walked instead."""
+    dice = random.Random(9)
+    schema = {"properties": {"r": table("a", "description", d={"default": "3/4/2024"})}}
+
+    def row():
+        values = {
+            "a": dice.choice([1, "x", None, [1]]),
+            "description": dice.choice(["Blue paint", "blue PAINT!", "red"]),
+        }
+        return {name: value for name, value in values.items() if dice.random() < 0.8} if dice.random() < 0.95 else 7
+
+    for _ in range(80):
+        ours, theirs = ([row() for _ in range(dice.randint(0, 6))] for _ in range(2))
+        rules = {f"r[{len(ours)}].a": {}, "r[0].none": {}}
+        plain, walked = (
+            value_f1.score({"k": 1, "r": theirs}, {"k": 1, "r": ours}, schema, field_rules=given, feedback=True)
+            for given in (None, rules)
+        )
+        assert plain == walked
