@@ -64,6 +64,7 @@ class Job:
     confirm: bool
     timings: bool
     events: str | None
+    pages: str
     cluster: Mapping[str, Any] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
     rehearsal: Mapping[str, Any] | None = None
@@ -157,7 +158,7 @@ def _instead(member: str, known: Sequence[str]) -> str:
 # What a job's config holds, by dotted key; what lies below providers is the providers' own.
 _KEYS = (
     "suites only limit timeout verdicts rescore predict_only score_only retry_failed predict_stale repeats dry_run "
-    "confirm timings events storage.root corpus.name corpus.repo corpus.manifest corpus.data_root corpus.source "
+    "confirm timings events pages storage.root corpus.name corpus.repo corpus.manifest corpus.data_root corpus.source "
     "cluster.kind cluster.cpus cluster.address scorers rehearsal lineup prices.date prices.models providers"
 ).split()
 
@@ -206,6 +207,7 @@ def read_job(config: DictConfig, values: Mapping[str | tuple[str, ...], Any] | N
         dry_run=read.one("dry_run", bool, "true or false"),
         confirm=read.one("confirm", bool, "true or false"),
         timings=read.one("timings", bool, "true or false"),
+        pages=read.one("pages", str, "a folder or URL"),
         events=read.text_or_none("events"),
         cluster=read.cluster(),
         config=plain,

@@ -17,12 +17,29 @@ import hydra
 from . import envfile
 from .cli.base import ended
 from .cli.job import run_and_print
-from .config import composed, conf_dir, read_job
+from .config import Job, composed, conf_dir, read_job
 
 
 def main(values: Mapping[str | tuple[str, ...], Any] | None = None) -> int:
     """Runs the job that the command line describes, with ``values`` of the config set; returns the exit code."""
     return ended(lambda: _run(_collected(), values))
+
+
+def report() -> int:
+    """Writes the pages of what the config's output holds; returns the exit code."""
+    return ended(lambda: max((_report(read_job(config)) for config in _collected()), default=0))
+
+
+def _report(job: Job) -> int:
+    from .cli.pages import worked_through
+    from .report.build import build
+    from .report.facts import gather
+
+    manifest = None if job.repo else job.manifest or None
+    facts = gather(job.out, manifest=manifest, data_root=None if job.repo else job.data_root)
+    with worked_through(job.cluster["kind"] == "inline", job.cluster.get("address")) as mapped:
+        print(build(facts, job.pages, mapped))
+    return 0
 
 
 def _collected() -> list[Any]:

@@ -99,3 +99,17 @@ def test_a_sweep_of_a_vendors_settings_shares_one_pool(
 def test_the_help_shows_an_example(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     code, shown, _ = job("benchmark", ["--help"], monkeypatch, capsys)
     assert code == 0 and "example: python -m jobs.benchmark" in shown and "corpus: cord" in shown
+
+
+def test_a_report_is_a_job_as_well(
+    small: SmallCorpus,
+    finished: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = overrides(small, finished, f"pages='{tmp_path}/pages'")
+    code, out, err = job("report", words, monkeypatch, capsys)
+    assert code == 0, err
+    assert out.strip() == f"{tmp_path}/pages/index.html"
+    assert (tmp_path / "pages" / "documents" / "89.html").is_file()

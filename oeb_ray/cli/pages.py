@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ..errors import RequestError
 from .base import note
 
 if TYPE_CHECKING:
+    from ..report.build import Mapped
     from ..report.facts import Facts
 
 
@@ -33,16 +35,22 @@ def facts_of(given: argparse.Namespace, out: str) -> Facts:
 
 def write_pages(given: argparse.Namespace, outs: list[Any]) -> int:
     """Writes a report of the one output."""
-    from ..report.build import build, in_this_process
+    from ..report.build import build
 
     if len(outs) != 1:
         raise RequestError("oeb report: give one OUT for pages, or give --format extractkit")
-    facts, folder = facts_of(given, outs[0]), given.out or "report"
-    if given.inline:
-        print(build(facts, folder, in_this_process))
-        return 0
+    facts = facts_of(given, outs[0])
+    with worked_through(given.inline, given.address) as mapped:
+        print(build(facts, given.out or "report", mapped))
+    return 0
+
+
+def worked_through(inline: bool, address: str | None) -> AbstractContextManager[Mapped]:
+    """How documents are worked through: here, or on the Ray cluster at ``address``, or on one of our own."""
+    if inline:
+        from ..report.build import in_this_process
+
+        return nullcontext(in_this_process)
     from ..cluster.many import many
 
-    with many(given.address) as mapped:
-        print(build(facts, folder, mapped))
-    return 0
+    return many(address)
