@@ -48,7 +48,8 @@ def test_the_vectors(vector: dict[str, Any], vendor: str) -> None:
     schema = wrapped(vector)
     before = copy.deepcopy(schema)
     result = told(vendor, schema)
-    if vendor in ("mistral", "reducto"):
+    if vendor not in vector["told"]:  # schemas are sent to it as they are
+        assert vendor in ("anthropic", "google", "mistral", "openai", "reducto")
         assert result == schema
     else:
         expected = vector["told"][vendor]
