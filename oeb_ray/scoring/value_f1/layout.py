@@ -60,7 +60,7 @@ def _merged(parts: list[dict[str, Any]], spell: _Spelling) -> dict[str, Any]:
             if isinstance(value, list):
                 rows = [row for row in value if row is not None]
                 merged[name] = [*there, *rows] if isinstance(there, list) else rows
-            elif there is None or there == "":
+            elif there is None and value is not None and value != "":
                 merged[name] = value
     return merged
 

@@ -332,6 +332,13 @@ def test_an_output_that_is_no_object_is_its_own_fault(output):
         value_f1.score(output, {"a": 1}, {})
 
 
+def test_keys_of_listed_objects_that_say_nothing_are_absent():
+    schema = {"properties": {"org": {}, "people": table("n")}}
+    listed = [{"ORG": "", "people": [{"n": 1}, None]}, {"org": None, "People": [{"n": 2}]}]
+    assert counts(listed, {"org": "Q", "people": [{"n": 1}, {"n": 2}]}, schema) == (2, 3, 2)
+    assert counts([*listed, {"org": "Q"}], {"org": "Q", "people": [{"n": 1}, {"n": 2}]}, schema) == (3, 3, 3)
+
+
 def test_what_is_nested_without_end_is_refused():
     deep: dict = {}
     for _ in range(5000):
