@@ -1,6 +1,7 @@
 """The package against the oracle on random input; every failure names its seed.
 
-``OEB_FUZZ_DOCUMENTS`` sets how many documents are tried (2,000 unless set), ``OEB_FUZZ_START`` the first seed.
+``OEB_FUZZ_DOCUMENTS`` sets how many documents are tried (2,000 unless set; each test has its share, in per cent),
+``OEB_FUZZ_START`` the first seed.
 """
 
 import copy
@@ -79,11 +80,11 @@ def a_table(rng):
 
 def test_documents_come_out_as_by_the_oracle():
     raised = 0
-    for seed in seeds(74):
+    for seed in seeds(60):
         args = generated.documents(random.Random(seed))
         compare_all(seed, *args)
         raised += "raises" in outcome(score, *args)
-    assert raised * 10 < len(seeds(74)), "most documents are meant to be scored"
+    assert raised * 10 < len(seeds(60)), "most documents are meant to be scored"
 
 
 TIES = {
@@ -113,20 +114,20 @@ def test_ties_come_out_as_by_the_oracle(tie, small, monkeypatch):
 
 
 def test_tables_beyond_the_small_limit_come_out_as_by_the_oracle():
-    for seed in seeds(5):
+    for seed in seeds(4):
         compare_all(seed, *a_table(random.Random(seed)))
 
 
 def test_all_arrays_solved_the_large_way_come_out_as_by_the_oracle(monkeypatch):
     monkeypatch.setattr(pricing, "SMALL", 0)
-    for seed in seeds(10):
+    for seed in seeds(6):
         compare_all(seed, *generated.documents(random.Random(seed + 1_000_000)))
 
 
 def test_nested_rows_priced_all_at_once_come_out_as_by_the_oracle(monkeypatch):
     monkeypatch.setattr(pricing, "SMALL", 0)
     monkeypatch.setattr(large, "ONE_BY_ONE", 0)
-    for seed in seeds(16):
+    for seed in seeds(6):
         rng = random.Random(seed + 5_000_000)
         monkeypatch.setattr(batch, "BLOCK_CELLS", rng.choice([1, 40, 4_000_000]))
         inner, size = rng.choice([2, 4]), (rng.randint(3, 8), rng.randint(3, 8))
@@ -137,7 +138,7 @@ def test_cores_that_grow_come_out_as_by_the_oracle(monkeypatch):
     """Tables of a size at which what lies outside the core contradicts its values now and then."""
     monkeypatch.setattr(pricing, "SMALL", 0)
     monkeypatch.setattr(align, "REFERENCE_CELLS", 0)
-    for seed in seeds(8):
+    for seed in seeds(5):
         rng = random.Random(seed + 6_000_000)
         args = generated.table(rng, rng.randint(4, 25), rng.randint(4, 25), values=rng.choice([3, 5, 8]))
         assert text(fixed(outcome(score, *args))) == text(fixed(outcome(oracle.score, *args))), f"seed {seed}"
@@ -207,7 +208,7 @@ def test_small_cores_are_solved_greedily_and_said_so(monkeypatch):
 
 def test_greedy_flags_follow_the_table_with_lowered_limits(monkeypatch):
     flagged = 0
-    for seed in seeds(10):
+    for seed in seeds(6):
         rng = random.Random(seed + 4_000_000)
         always = rng.choice([6, 12, 20])
         lowered = {
@@ -312,7 +313,7 @@ def scalar(rng):
 def test_canonical_keys_come_out_as_by_the_oracle():
     rng = random.Random(START)
     wrong = []
-    for _ in range(DOCUMENTS * 10):
+    for _ in range(DOCUMENTS * 5):
         value = scalar(rng)
         got, wanted = canon_key(value), oracle.canon_key(value)
         if got != wanted:

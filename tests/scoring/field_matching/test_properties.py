@@ -17,7 +17,7 @@ def examples(count):
     return settings(deadline=None, derandomize=True, database=None, max_examples=count)
 
 
-steady = examples(150)
+steady = examples(100)
 words = st.sampled_from([member for group in generated.GROUPS for member in group])
 scalars = st.one_of(
     words,
@@ -134,7 +134,7 @@ def test_correcting_a_value_never_lowers_accuracy(document, schema, seed, rng):
 
 
 @given(scalars, scalars)
-@examples(400)
+@examples(200)
 def test_two_values_match_exactly_if_their_keys_are_equal(a, b):
     assume(canon_key(a) and canon_key(b))
     equal = canon_key(a) == canon_key(b)
@@ -171,7 +171,7 @@ def test_leaving_a_value_out_costs_exactly_that_value(document, schema, rng):
 
 
 @given(trees, trees, schemas, seeds, st.booleans())
-@examples(300)
+@examples(150)
 def test_counts_add_up_and_the_verdicts_tell_the_same(document, other, schema, seed, related):
     pred = damaged(document, seed) if related else other
     before = text((pred, document, schema))
@@ -209,6 +209,6 @@ def test_counts_add_up_and_the_verdicts_tell_the_same(document, other, schema, s
 
 
 @given(st.text(max_size=40))
-@examples(500)
+@examples(300)
 def test_no_text_that_states_something_has_an_empty_key(value):
     assert bool(canon_key(value)) == bool(value.strip())
