@@ -22,6 +22,7 @@ from ..providers.contract import Document
 from ..providers.instruction import PROMPT_SHA256
 from ..records import Doc
 from ..scoring.value_f1 import NAME, VERSION
+from .cases import annotations_of, case_id_of
 from .leaks import leaks
 from .manifest import Origin, manifest_bytes
 from .tasks import MANIFEST, Case, task_files, task_name
@@ -98,15 +99,16 @@ def _looked_at(doc: Doc, today: str) -> Case | list[str]:
     try:
         reference = read_json(storage.read(doc.gt_path))
         schema = read_json(doc.schema.encode("utf-8", "surrogatepass"))
-        about = read_json(storage.read(doc.annotations)) if doc.annotations else {}
-        task_name(doc.doc_id, doc.suite)
+        about = annotations_of(doc)
+        case_id = case_id_of(doc, about)
+        task_name(case_id, doc.suite)
     except (ValueError, FileNotFoundError) as error:
         return [f"{doc.doc_id!r}: {error}"]
     data = storage.read(doc.doc_path)
     name = doc.doc_path.rsplit("/", 1)[-1]
     neutral = sent_name(Document(doc.doc_id, name, media.media_type(data, name), data), "neutral")
     rules, tags = about.get("field_rules") or {}, about.get("tags") or []
-    case = Case(doc.doc_id, doc.suite, data, neutral, doc.schema, reference, today, rules, tags)
+    case = Case(case_id, doc.suite, data, neutral, doc.schema, reference, today, rules, tags)
     fault = oracle_fault(case, schema)
     return [f"{doc.doc_id!r}: {fault}"] if fault else case
 

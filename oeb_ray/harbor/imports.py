@@ -29,6 +29,7 @@ from ..records import Doc, Run
 from ..run import execute
 from ..runstate import Progress
 from ..scoring.value_f1 import NAME
+from .cases import annotations_of, case_id_of
 from .rewards import judge_run
 from .tasks import task_name
 from .trials import Trial, read_job
@@ -60,11 +61,7 @@ def import_job(source: str, out: str, corpus: Corpus, progress: Progress) -> lis
         RequestError: no job, none of its tasks is in the corpus, or the output holds other work; nothing was written.
     """
     source, out = storage.absolute(source), storage.absolute(out)
-    known: dict[str, Doc] = {}
-    for position in range(len(corpus)):
-        doc = corpus.doc(position)
-        for name in (task_name(doc.doc_id, doc.suite), doc.doc_id):
-            known[name] = doc
+    known = _by_task(corpus)
     groups = _groups(read_job(source))
     if not any(trial.task in known for trials in groups.values() for trial in trials):
         raise RequestError(f"{source} ran no task of the corpus {corpus.identity}; give the tasks it ran with --tasks")
@@ -72,6 +69,21 @@ def import_job(source: str, out: str, corpus: Corpus, progress: Progress) -> lis
         _import_run(source, out, corpus, known, run, trials, progress)
         for run, trials in ((_run_of(*key), trials) for key, trials in groups.items())
     ]
+
+
+def _by_task(corpus: Corpus) -> dict[str, Doc]:
+    """The documents by the names that their tasks have or could have."""
+    docs = [corpus.doc(position) for position in range(len(corpus))]
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(_task_of, docs))
+    return {doc.doc_id: doc for doc in docs} | dict(zip(found, docs, strict=True))
+
+
+def _task_of(doc: Doc) -> str:
+    try:
+        return task_name(case_id_of(doc, annotations_of(doc)), doc.suite)
+    except (ValueError, FileNotFoundError):  # no name of a task; judging says what is wrong
+        return doc.doc_id
 
 
 def _groups(trials: Sequence[Trial]) -> dict[tuple[str, str, int], list[Trial]]:

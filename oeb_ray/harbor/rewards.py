@@ -16,6 +16,7 @@ from ..corpus.tasks import REFERENCE
 from ..jsontext import line, pretty, read_json
 from ..receipts import stored_receipts
 from ..records import Doc, Receipt
+from .cases import annotations_of
 from .judging import Submitted, judge_all
 from .tasks import TODAY
 from .verifier import SECONDS, Judged
@@ -81,15 +82,14 @@ def reference_of(doc: Doc) -> bytes:
     What cannot be read gives bytes that are no JSON, so that judging says so of this document.
     """
     try:
-        kept = storage.read(doc.annotations) if doc.annotations else b"{}"
         if doc.annotations is not None and doc.annotations.endswith(f"/{REFERENCE}"):
-            return kept
+            return storage.read(doc.annotations)
         about = {
             "schema": read_json(doc.schema.encode("utf-8", "surrogatepass")),
             "reference": read_json(storage.read(doc.gt_path)),
-            "field_rules": read_json(kept).get("field_rules") or {},
+            "field_rules": annotations_of(doc).get("field_rules") or {},
             "today": TODAY,
         }
-    except (ValueError, AttributeError, FileNotFoundError) as error:
+    except (ValueError, FileNotFoundError) as error:
         return str(error).encode()
     return pretty(about)

@@ -10,6 +10,7 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from oeb_ray import storage
@@ -18,10 +19,11 @@ from oeb_ray.corpus.manifest import load
 from oeb_ray.errors import RequestError
 from oeb_ray.harbor.export import export_tasks
 from oeb_ray.harbor.leaks import leaks
-from oeb_ray.harbor.tasks import TODAY, Case, task_files, task_name
+from oeb_ray.harbor.rewards import reference_of
+from oeb_ray.harbor.tasks import MANIFEST, TODAY, Case, task_files, task_name
 from oeb_ray.harbor.vendored import archive
 from oeb_ray.providers.instruction import instruction
-from tests.helpers import corpus_of
+from tests.helpers import corpus_of, write_manifest
 
 ONLY = ("INV-2024-0093", "intake card [scan]", "stock-ledger-07")
 
@@ -126,6 +128,23 @@ def test_documents_of_which_no_task_can_be_made_are_named_and_nothing_is_written
     assert [path.name for path in (out / "tasks").iterdir()] == ["good"]
     with pytest.raises(RequestError, match="holds other tasks"):
         export("a b")
+
+
+def test_rules_tags_and_the_datasets_own_id_go_into_the_task(tmp_path: Path) -> None:
+    manifest = corpus_of(tmp_path / "corpus", {"only--Doc A": {"firm": "Quay & Sons"}}, {}).manifest
+    rules = {"firm": {"evidence": [{"value": "Quay and Sons", "page": 1}]}}
+    notes = {"case_id": "only/Doc A", "tags": ["length:short"], "field_rules": rules}
+    (tmp_path / "corpus" / "notes.json").write_text(json.dumps(notes))
+    rows = [row | {"annotations_path": "notes.json"} for row in pq.read_table(manifest).to_pylist()]
+    write_manifest(manifest, rows)
+    export_tasks(load(str(manifest)), str(tmp_path / "out"), org="org", today=TODAY)
+    (task,) = (tmp_path / "out" / "tasks").iterdir()
+    assert task.name == "doc-a", "the document's name without the split"
+    kept = json.loads((task / "tests" / "reference.json").read_text())
+    assert kept["field_rules"] == rules and kept["tags"] == ["length:short"] and kept["case_id"] == "only/Doc A"
+    assert tomllib.loads((task / "task.toml").read_text())["metadata"]["tags"] == ["length:short"]
+    again = load(str(tmp_path / "out" / MANIFEST))
+    assert json.loads(reference_of(again.doc(0))) == kept
 
 
 def test_an_export_to_a_bucket_is_the_same(exported: Path, s3: str) -> None:

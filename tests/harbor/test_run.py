@@ -27,6 +27,8 @@ from tests.helpers import Silent
 from tests.nodes import Nodes
 from tests.providers.test_command import needs_rooms, processes_with
 
+AT_ONCE = 50 if os.environ.get("OEB_HARBOR") else 12  # tasks; fifty in `make test-harbor`
+
 
 def job(tasks: Path | str, out: Path | str, agent: str = "oracle", *words: str, at_once: int = 4, **values: Any) -> Job:
     return job_for(
@@ -55,11 +57,11 @@ def shell(command: str) -> str:
 
 
 @needs_rooms
-def test_fifty_tasks_at_once_the_reference_earns_1_and_nothing_earns_0(tmp_path: Path) -> None:
-    tasks = make_tasks(tmp_path, 50)
+def test_many_tasks_at_once_the_reference_earns_1_and_nothing_earns_0(tmp_path: Path) -> None:
+    tasks = make_tasks(tmp_path, AT_ONCE)
     started = time.monotonic()
-    rows = carried_out(job(tasks, tmp_path / "out", at_once=50))
-    assert [row["reward"] for row in rows] == [1.0] * 50
+    rows = carried_out(job(tasks, tmp_path / "out", at_once=AT_ONCE))
+    assert [row["reward"] for row in rows] == [1.0] * AT_ONCE
     assert summary_of(rows)["mean_reward"] == summary_of(rows)["perfect_fraction"] == 1.0
     assert time.monotonic() - started < 60
     idle = carried_out(job(tasks, tmp_path / "out", "nop", limit=3))
@@ -86,7 +88,7 @@ def test_a_hostile_command_earns_what_it_left_and_harms_nothing(tmp_path: Path) 
     cases = " ".join(f"{number}) {command} ;;" for number, (command, _, _) in enumerate(HOSTILE))
     command = f"case $(grep -o '[0-9]*$' document.pdf | tail -1) in {cases} esac"
     words = [shell(command), "providers.command.disk_gb=0.02"]
-    rows = carried_out(job(tasks, tmp_path / "out", "command", *words, timeout=3.0))
+    rows = carried_out(job(tasks, tmp_path / "out", "command", *words, at_once=len(HOSTILE), timeout=4.0))
     for row, (command, reward, why) in zip(rows, HOSTILE, strict=True):
         assert row["reward"] == pytest.approx(reward), command
         assert row["status"] == ("zero" if why else "scored"), command
