@@ -89,7 +89,7 @@ const oeb = (() => {
       ],
     }),
     suites: (rows) => ({
-      height: 60 + rows.length * 20, marginLeft: 130, marginRight: 120, x: { label: "accuracy", domain: [0, 1], grid: true },
+      height: 60 + new Set(rows.map((row) => row.suite)).size * (30 + named(rows) * 15), marginLeft: 130, marginRight: 120, x: { label: "accuracy", domain: [0, 1], grid: true },
       y: { label: null, axis: null }, fy: { label: null, axis: "right" },
       facet: { data: rows, y: "suite" },
       marks: [
@@ -109,7 +109,7 @@ const oeb = (() => {
     length: (rows, names) => panels(rows, names[1]),
     arrays: (rows, names) => panels(rows, names[1]),
     latency: (rows) => ({
-      height: 60 + rows.length * 24, marginLeft: 130, x: { label: "seconds", grid: true, type: rows.every((row) => row.p5 > 0) ? "log" : "linear" }, y: { label: null },
+      height: 60 + rows.length * 24, marginLeft: 130, x: { label: "seconds", grid: true, type: rows.every((row) => row.p5 > 0) ? "log" : "linear" }, y: { label: null, domain: rows.map((row) => row.run) },
       marks: [
         Plot.ruleY(rows, { y: "run", x1: "p5", x2: "p95", stroke: ink }),
         Plot.barX(rows, { y: "run", x1: "p25", x2: "p75", fill: "var(--page)", stroke: ink, inset: 3 }),
@@ -125,7 +125,7 @@ const oeb = (() => {
     const across = Math.min(4, runs.length);
     const place = { fx: (row) => runs.indexOf(row.run) % across, fy: (row) => Math.floor(runs.indexOf(row.run) / across) };
     return {
-      height: 60 + Math.ceil(runs.length / across) * 150, marginTop: 40, x: { label: bins, domain: order }, y: { label: "accuracy", domain: [0, 1], grid: true, ticks: 3 },
+      height: 60 + Math.ceil(runs.length / across) * 150, marginTop: 40, marginBottom: 55, x: { label: bins, domain: order, tickRotate: -35 }, y: { label: "accuracy", domain: [0, 1], grid: true, ticks: 3 },
       fx: { axis: null }, fy: { axis: null, padding: 0.3 },
       marks: [
         Plot.frame({ strokeOpacity: 0.3 }),
