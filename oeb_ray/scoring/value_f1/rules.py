@@ -68,17 +68,23 @@ def read_citations(given: Any) -> dict[str, tuple[Place, ...]]:
 
 def read_box(given: Any) -> Box | None:
     """A box of ``[x, y, width, height]``, more numbers left out; None if it has no area or is none."""
-    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) < 4:
+    sides = _numbers(given)
+    if sides is None or len(sides) < 4:
         return None
-    if any(isinstance(side, bool) or not isinstance(side, (int, float)) for side in given[:4]):
-        return None
-    try:
-        x, y, wide, high = (float(side) for side in given[:4])
-    except OverflowError:
-        return None
+    x, y, wide, high = sides[:4]
     if not all(map(math.isfinite, (x, y, wide, high))) or wide <= 0 or high <= 0:
         return None
     return Box(x, y, wide, high)
+
+
+def _numbers(given: Any) -> list[float] | None:
+    """A list of numbers, also of such that are written as text; None if it is none."""
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        return None
+    try:
+        return [float(side) for side in given]
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _bodies(given: Any, faults: list[str]) -> list[tuple[str, Any]]:
@@ -119,6 +125,8 @@ def _rule(path: str, body: Any, faults: list[str]) -> Rule:
             readings.append(entry["value"])
         if (layer := entry.get("layer")) is not None and layer not in LAYERS:
             faults.append(f"{path!r}: unknown layer {layer!r}")
+        if (box := entry.get("bbox")) is not None and _numbers(box) is None:
+            faults.append(f"{path!r}: bbox {box!r} is no list of numbers")
         page = _page(entry.get("page"))
         if page is not None:
             places.append(Place(page, read_box(entry.get("bbox")), bool(entry.get("coarse"))))
@@ -141,8 +149,11 @@ def _evidence(path: str, body: dict[str, Any], faults: list[str]) -> list[dict[s
 
 
 def _page(given: Any) -> int | None:
-    if isinstance(given, bool) or not isinstance(given, (int, float)):
+    """A page from 1, also one that is written as text or as a float; None if it is none."""
+    if not isinstance(given, (int, float, str)):
         return None
-    if isinstance(given, float) and not given.is_integer():
+    try:
+        page = int(given)
+    except (ValueError, OverflowError):
         return None
-    return int(given) if given >= 1 else None
+    return page if page >= 1 and (isinstance(given, str) or page == given) else None

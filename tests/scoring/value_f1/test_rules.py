@@ -253,6 +253,9 @@ def test_inputs_are_not_changed():
     [
         ({"f": {"normalizers": ["lower"]}}, "unknown normalizer 'lower'"),
         ({"f": {"evidence": [{"page": 0}]}}, "page 0 is no whole number from 1"),
+        ({"f": {"evidence": [{"page": 1.5}]}}, "page 1.5 is no whole number from 1"),
+        ({"f": {"evidence": [{"page": 1, "bbox": [1, 2, "a", 4]}]}}, "bbox [1, 2, 'a', 4] is no list of numbers"),
+        ({"f": {"evidence": [{"page": 1, "bbox": "0 0 1 1"}]}}, "bbox '0 0 1 1' is no list of numbers"),
         ({"f": {"evidence": [{"layer": "line"}]}}, "unknown layer 'line'"),
         ({"f": {"evidence": "x"}}, "evidence must be a list"),
         ({"f": {"type": "extract_table"}}, "has the type 'extract_table'"),
@@ -266,6 +269,12 @@ def test_rules_that_are_none_are_the_references_fault(given, said):
         value_f1.score({"f": 1}, {"f": 1}, {}, field_rules=given)
 
 
+def test_numbers_of_places_may_be_written_as_text():
+    rules = {"f": {"evidence": [{"page": "1", "bbox": [0, 0, ".5", "1"]}]}}
+    citations = [{"field_path": "f", "page": 1.0, "bbox": [0, 0, 0.5, 1]}]
+    assert value_f1.score({"f": 1}, {"f": 1}, {}, field_rules=rules, citations=citations)["word_correct"] == 1
+
+
 def test_rules_come_by_path_or_as_a_list():
     body = {"evidence": [{"value": "Y"}]}
     for given in ({"f": body}, [body | {"field_path": "f", "type": "extract_field"}]):
@@ -274,7 +283,9 @@ def test_rules_come_by_path_or_as_a_list():
         assert counts({"f": "Y"}, {"f": "yes"}, {}, field_rules=given) == (0, 1, 1)
 
 
-@pytest.mark.parametrize("citations", [[None, 3, {}, {"field_path": 3}, {"field_path": "f", "page": True}]])
+@pytest.mark.parametrize(
+    "citations", [[None, 3, {}, {"field_path": 3}, {"field_path": "f", "page": 0}, {"field_path": "f", "page": []}]]
+)
 def test_citations_that_are_none_are_no_claims(citations):
     rules = {"f": {"evidence": [{"page": 1, "bbox": [0, 0, 1, 1]}]}}
     got = value_f1.score({"f": 1}, {"f": 1}, {}, field_rules=rules, citations=citations)
