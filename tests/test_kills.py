@@ -14,6 +14,9 @@ from oeb_ray import storage
 from tests.helpers import ROUNDS, SYSTEMS, SmallCorpus, contents, make_corpus, oeb, overrides, run_inline, start_oeb
 
 
+LONG = pytest.mark.skipif(ROUNDS <= 2, reason="starts two Rays; make chaos runs it, and test_chaos kills on Ray too")
+
+
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> SmallCorpus:
     return make_corpus(tmp_path_factory.mktemp("corpus"), documents=120)
@@ -50,7 +53,7 @@ def recorded(out: Path) -> set[tuple[str, str]]:
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("cluster", ["inline", pytest.param("local", marks=pytest.mark.ray)])
+@pytest.mark.parametrize("cluster", ["inline", pytest.param("local", marks=[pytest.mark.ray, LONG])])
 @pytest.mark.parametrize("seed", range(1 if ROUNDS <= 2 else 10))
 def test_killed_again_and_again_then_finished(corpus, undisturbed, tmp_path, seed, cluster) -> None:
     dice = random.Random(seed)
