@@ -13,7 +13,6 @@ import pytest
 from oeb_ray import storage
 from tests.helpers import ROUNDS, SYSTEMS, SmallCorpus, contents, make_corpus, oeb, overrides, run_inline, start_oeb
 
-
 LONG = pytest.mark.skipif(ROUNDS <= 2, reason="starts two Rays; make chaos runs it, and test_chaos kills on Ray too")
 
 
