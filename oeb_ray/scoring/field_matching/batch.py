@@ -8,10 +8,13 @@ for each other are solved on their own.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .overlap import BLOCK_CELLS, Floats, Ints, Overlap, numbered
+from .table import Table, table_of
 from .tokens import TokenMaker
 from .tree import Array, Element
 
@@ -26,8 +29,12 @@ def all_weights(
     shapes = [_shape(make, *sides) for sides in paths]
     if None in shapes:
         return None
-    weights = _whole(Overlap(make.named(left), make.named(right))) * scale
-    weights += _whole(Overlap(make.spots(left), make.spots(right)))
+    table = table_of([make.view.flat(element) for element in left], [make.view.flat(element) for element in right])
+    if table is not None:
+        weights = table.sums(scale)
+    else:
+        weights = _whole(Overlap(make.named(left), make.named(right))) * scale
+        weights += _whole(Overlap(make.spots(left), make.spots(right)))
     for (lefts, rights), shape in zip(paths, shapes, strict=True):
         if shape == "scalars":
             counts = Overlap(*numbered(make.scalars(lefts), make.scalars(rights)))
@@ -75,8 +82,7 @@ def _add_rows(
 ) -> None:
     """Adds the best pairing of the inner rows to every outer pair."""
     (left, left_owner), (right, right_owner) = _inner(lefts), _inner(rights)
-    matched = Overlap(make.named(left), make.named(right))
-    shared = Overlap(make.spots(left), make.spots(right))
+    matched, worth = _inner_counts(make, left, right, scale)
     step = max(1, BLOCK_CELLS // max(len(right), 1))
     start = 0
     while start < len(left):
@@ -87,10 +93,26 @@ def _add_rows(
         counts = matched.block(start, stop)
         rows, columns = np.nonzero(counts)
         if len(rows):
-            pair_weights = counts[rows, columns].astype(np.float64) * scale + shared.block(start, stop)[rows, columns]
             group = left_owner[start + rows] * weights.shape[1] + right_owner[columns]
-            _add_best(weights, group, rows, columns, pair_weights, solve)
+            _add_best(weights, group, rows, columns, worth(start, counts, rows, columns), solve)
         start = stop
+
+
+def _inner_counts(
+    make: TokenMaker, left: list[Element], right: list[Element], scale: int
+) -> tuple[Table | Overlap, Callable[[int, NDArray[Any], Ints, Ints], Floats]]:
+    """Equal values of all inner pairs, and the weights of those listed in a block."""
+    table = table_of([make.view.flat(element) for element in left], [make.view.flat(element) for element in right])
+    if table is not None:
+        return table, lambda start, counts, rows, columns: table.pair_weights(rows + start, columns, scale)
+    matched = Overlap(make.named(left), make.named(right))
+    shared = Overlap(make.spots(left), make.spots(right))
+
+    def worth(start: int, counts: NDArray[Any], rows: Ints, columns: Ints) -> Floats:
+        both = shared.block(start, start + len(counts))[rows, columns]
+        return counts[rows, columns].astype(np.float64) * scale + both
+
+    return matched, worth
 
 
 def _inner(arrays: list[Array | None]) -> tuple[list[Element], Ints]:
@@ -105,6 +127,12 @@ def _inner(arrays: list[Array | None]) -> tuple[list[Element], Ints]:
 
 def _add_best(weights: Floats, group: Ints, rows: Ints, columns: Ints, worth: Floats, solve: Solver) -> None:
     """Adds to each outer pair (a group) the best total of its inner pairs, no inner element used twice."""
+    several = np.bincount(group, minlength=weights.size)[group] > 1
+    alone = ~several
+    weights.reshape(-1)[group[alone]] += worth[alone]
+    if not several.any():
+        return
+    group, rows, columns, worth = group[several], rows[several], columns[several], worth[several]
     order = np.argsort(group, kind="stable")
     group, rows, columns, worth = group[order], rows[order], columns[order], worth[order]
     starts = np.flatnonzero(np.append(True, group[1:] != group[:-1]))

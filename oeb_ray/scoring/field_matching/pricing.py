@@ -14,6 +14,7 @@ from .tree import Array, Element, Vocabulary
 from .view import View
 
 SMALL = 36  # cells up to which plain Python is quicker than numpy
+FEW = 6  # pairs up to which trying all choices is quicker than the solver
 
 Pairs = list[tuple[int, int]]  # positions in the two arrays' elements
 Weights = dict[tuple[int, int], int]  # of the pairs that are worth anything
@@ -77,9 +78,22 @@ def best_total(worth: Weights) -> int:
     pairs = certain_pairs(worth)
     if pairs is not None:
         return sum(worth[pair] for pair in pairs)
+    if len(worth) <= FEW:
+        return _most([(i, j, weight) for (i, j), weight in worth.items()], 0, frozenset(), frozenset())
     from .large import solved_total
 
     return solved_total(worth)
+
+
+def _most(pairs: list[tuple[int, int, int]], at: int, left: frozenset[int], right: frozenset[int]) -> int:
+    """The largest total of the pairs from ``at`` on without the elements taken: each is left out, then put in."""
+    if at == len(pairs):
+        return 0
+    i, j, weight = pairs[at]
+    without = _most(pairs, at + 1, left, right)
+    if i in left or j in right:
+        return without
+    return max(without, weight + _most(pairs, at + 1, left | {i}, right | {j}))
 
 
 def _undisputed(worth: Weights) -> Pairs | None:

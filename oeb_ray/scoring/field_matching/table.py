@@ -137,17 +137,25 @@ class Table:
 
     def weights(self, rows: Ints, columns: Ints, scale: int) -> Floats:
         """Weights (assign.py) of the listed rows, ``count * scale + shared``, 0 where nothing is equal."""
+        return self._sums(rows, columns, scale, only_equal=True)
+
+    def sums(self, scale: int) -> Floats:
+        """``count * scale + shared`` of all pairs, also where nothing is equal."""
+        return self._sums(np.arange(self.n), np.arange(self.m), scale, only_equal=False)
+
+    def _sums(self, rows: Ints, columns: Ints, scale: int, *, only_equal: bool) -> Floats:
         counts = self.part(rows, columns)
         shape, shared = self._shared_by_shape()
         shared = shared[:, columns]
-        weights = np.empty(counts.shape)
+        sums = np.empty(counts.shape)
         step = max(1, TILE_CELLS // max(len(columns), 1))
         for start in range(0, len(rows), step):
-            tile, here = counts[start : start + step], weights[start : start + step]
+            tile, here = counts[start : start + step], sums[start : start + step]
             np.multiply(tile, float(scale), out=here)
             here += shared[shape[rows[start : start + step]]]
-            here *= tile > 0
-        return weights
+            if only_equal:
+                here *= tile > 0
+        return sums
 
     def pair_weights(self, rows: Ints, columns: Ints, scale: int) -> Floats:
         """Weights of single pairs."""
