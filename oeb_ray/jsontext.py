@@ -13,6 +13,7 @@ import re
 import sys
 from contextlib import suppress
 from functools import cache
+from json.encoder import encode_basestring
 from typing import Any
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -47,10 +48,15 @@ def read_json(data: bytes) -> Any:
 
 def raw_json(value: Any) -> str:
     """A scalar as JSON text for a table's column; non-finite numbers are ``{"$float": "NaN"}`` and the like."""
-    if isinstance(value, float) and not math.isfinite(value):
+    kind = type(value)
+    if kind is str:
+        text = encode_basestring(value)
+        return text if text.isascii() or not _SURROGATE.search(text) else json.dumps(value)
+    if kind is int or (kind is float and math.isfinite(value)):
+        return repr(value)
+    if kind is float:
         return '{"$float": "%s"}' % ("NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity")
-    text = json.dumps(value, ensure_ascii=False)
-    return text if text.isascii() or not _SURROGATE.search(text) else json.dumps(value)
+    return json.dumps(value)
 
 
 def from_raw_json(text: str) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..jsontext import printable, raw_json
 from ..scoring.field_matching.names import known_names
@@ -74,19 +75,20 @@ class FieldMatching:
         columns, skipped = scored.columns, len(scored.open_maps)
         texts = Written(scored)
         count = skipped + len(columns)
-        none: list[str | None] = [None] * skipped
-        keys = [printable(key) for key in scored.keys] if columns.kind else []
+        keys = pa.array([printable(key) for key in scored.keys] or [""], _TEXT)
+        kinds = [SKIPPED] * skipped + columns.kind
+        element, leaf = pa.array(texts.element, pa.int32()), pa.array(texts.leaf, pa.int32())
         arrays = {
             "doc_id": pa.repeat(pa.scalar(printable(doc_id)), count),
             "suite": pa.repeat(pa.scalar(suite and printable(suite), _TEXT), count),
-            "address": pa.array(texts.address, _TEXT),
-            "path": pa.array([printable(path) for path in texts.path], _TEXT),  # a prediction's keys may be any text
-            "field": pa.array([printable(field) for field in texts.field], _TEXT),
-            "gold_raw": pa.array(none + _raws(columns.gold_raw, columns.gold), _TEXT),
-            "pred_raw": pa.array(none + _raws(columns.pred_raw, columns.pred), _TEXT),
-            "gold_canon": pa.array(none + [keys[number] if number else None for number in columns.gold], _TEXT),
-            "pred_canon": pa.array(none + [keys[number] if number else None for number in columns.pred], _TEXT),
-            "verdict": pa.array([KINDS[SKIPPED]] * skipped + [KINDS[kind] for kind in columns.kind], _TEXT),
+            "address": _put_together(texts.outer.address, element, texts.inner.address, leaf),
+            "path": _put_together(texts.outer.path, element, texts.inner.path, leaf),
+            "field": _printed(texts.inner.field).take(leaf),
+            "gold_raw": pa.array([None] * skipped + _raws(columns.gold_raw, columns.gold), _TEXT),
+            "pred_raw": pa.array([None] * skipped + _raws(columns.pred_raw, columns.pred), _TEXT),
+            "gold_canon": keys.take(pa.array([None] * skipped + [key or None for key in columns.gold], pa.int32())),
+            "pred_canon": keys.take(pa.array([None] * skipped + [key or None for key in columns.pred], pa.int32())),
+            "verdict": pa.array(KINDS, _TEXT).take(pa.array(kinds, pa.int32())),
         }
         return pa.table(arrays, schema=VERDICTS)
 
@@ -94,20 +96,29 @@ class FieldMatching:
         return summarize(rows)
 
 
+def _printed(texts: list[str]) -> pa.Array:
+    return pa.array([printable(text) for text in texts], _TEXT)  # a prediction's keys may be any text
+
+
+def _put_together(outer: list[str], element: pa.Array, inner: list[str], leaf: pa.Array) -> pa.Array:
+    """Texts in two parts, each given by number."""
+    return pc.binary_join_element_wise(_printed(outer).take(element), _printed(inner).take(leaf), "")
+
+
+class _Texts(dict[str, str]):
+    """Texts as JSON, each made once."""
+
+    def __missing__(self, value: str) -> str:
+        text = self[value] = raw_json(value)
+        return text
+
+
 def _raws(values: list[Any], present: list[int]) -> list[str | None]:
-    known: dict[str, str] = {}
-    texts: list[str | None] = []
-    for value, here in zip(values, present, strict=True):
-        if not here:
-            texts.append(None)
-        elif type(value) is str:
-            text = known.get(value)
-            if text is None:
-                text = known[value] = raw_json(value)
-            texts.append(text)
-        else:
-            texts.append(raw_json(value))
-    return texts
+    texts = _Texts()
+    return [
+        (texts[value] if type(value) is str else raw_json(value)) if here else None
+        for value, here in zip(values, present, strict=True)
+    ]
 
 
 SCORER = FieldMatching()

@@ -1,50 +1,74 @@
 """Addresses of verdict columns as text, for tables.
 
-In: a Scored. Out: three lists, one entry per verdict: the address as JSON, the path (``rows[0].qty``) and the field
-(``rows[*].qty``). Texts of elements and of the leaves within are made once and joined.
+In: a Scored. Out: the address as JSON, the path (``rows[0].qty``) and the field (``rows[*].qty``) of every verdict,
+each in two parts: the text of its element and that of the leaf within, by number, so that no text is made twice.
 """
 
 from __future__ import annotations
 
 import json
+from typing import NamedTuple
 
 from .names import joined, written
-from .schema import Spot
 from .scorer import Scored
 from .tree import Steps
 
 
+class Texts(NamedTuple):
+    """The parts of addresses: JSON, path and field."""
+
+    address: list[str]
+    path: list[str]
+    field: list[str]
+
+
 class Written:
-    """See the module's text."""
+    """``outer`` and ``inner``: texts by number; ``element``, ``leaf``: their numbers, one per verdict.
+
+    Address and path are the two texts put together; the field is the inner one alone. Open maps come first.
+    """
 
     def __init__(self, scored: Scored) -> None:
-        self.address: list[str] = []
-        self.path: list[str] = []
-        self.field: list[str] = []
+        self.outer, self.inner = Texts([], [], []), Texts([], [], [])
+        self.element: list[int] = []
+        self.leaf: list[int] = []
         for steps in scored.open_maps:
-            self.address.append(json.dumps([list(step) for step in steps], separators=(",", ":")))
-            self.path.append(path_text(steps))
-            self.field.append(written(tuple(None if kind == "i" else name for kind, name in steps)))
-        inner: dict[int, tuple[str, str, str]] = {}
-        outer: tuple[Steps | None, str, str] = (None, "", "")
+            self.element.append(self._outer("", ""))
+            field = written(tuple(None if kind == "i" else name for kind, name in steps))
+            self.leaf.append(self._inner(_as_json(steps), path_text(steps), field))
         columns = scored.columns
+        known: dict[tuple[int, bool], int] = {}
+        add_element, add_leaf = self.element.append, self.leaf.append
+        before: Steps | None = None
+        number = 0
         for at, spot in zip(columns.at, columns.spot, strict=True):
-            if outer[0] is not at:
-                outer = at, json.dumps([list(step) for step in at], separators=(",", ":"))[:-1], path_text(at)
-            texts = inner.get(spot.id)
-            if texts is None:
-                texts = inner[spot.id] = _within(spot)
-            leaf_json, leaf_path, field = texts
-            self.address.append(f"{outer[1]}{',' if at and leaf_json else ''}{leaf_json}]")
-            self.path.append(
-                outer[2] + leaf_path if not at or not leaf_path or leaf_path[0] == "[" else f"{outer[2]}.{leaf_path}"
-            )
-            self.field.append(field)
+            if at is not before:
+                before, number = at, self._outer(_as_json(at)[:-1], path_text(at))
+            place = spot.id, not at
+            leaf = known.get(place)
+            if leaf is None:
+                steps = tuple(("k", name) for name in spot.names)
+                text, path = _as_json(steps)[1:], path_text(steps)
+                if at and steps:
+                    text, path = f",{text}", path if path[0] == "[" else f".{path}"
+                leaf = known[place] = self._inner(text, path, written(spot.path()))
+            add_element(number)
+            add_leaf(leaf)
+
+    def _outer(self, address: str, path: str) -> int:
+        self.outer.address.append(address)
+        self.outer.path.append(path)
+        return len(self.outer.path) - 1
+
+    def _inner(self, address: str, path: str, field: str) -> int:
+        self.inner.address.append(address)
+        self.inner.path.append(path)
+        self.inner.field.append(field)
+        return len(self.inner.path) - 1
 
 
-def _within(spot: Spot) -> tuple[str, str, str]:
-    steps = json.dumps([["k", name] for name in spot.names], separators=(",", ":"))[1:-1]
-    return steps, path_text(tuple(("k", name) for name in spot.names)), written(spot.path())
+def _as_json(steps: Steps) -> str:
+    return json.dumps([list(step) for step in steps], separators=(",", ":"))
 
 
 def path_text(steps: Steps) -> str:
