@@ -30,7 +30,7 @@ def _providers(given: argparse.Namespace) -> int:
         return 0
     values, _ = resolved(given.name, {}, given.name)
     print(given.name)
-    if (vendor := paid(given.name)) is not None:
+    if (vendor := paid(given.name)) is not None and vendor.credential:  # a command has neither key nor terms of its own
         _print_terms(vendor, given.name)
     _print_fields("settings, in the name of the run", settings_class(given.name), values)
     _print_fields("run options, not in the name", find(given.name).Options, {})

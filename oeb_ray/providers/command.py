@@ -52,7 +52,7 @@ class CommandOptions:
                              choices=(BUBBLEWRAP, NO_ISOLATION))  # fmt: skip
     allow_hosts: str = setting("", help="hosts that it may reach by https, commas between; none if empty")
     show: str = setting(
-        "", help="more that it sees, read only: /inside=/outside, commas between; {doc_id} is filled in"
+        "", help="folders that it gets, read only: /inside=PATH|URL, commas between; {doc_id} is filled in"
     )
     setup_seconds: float = setting(600.0, help="for the setup", unit="s", minimum=1)
     disk_gb: float = setting(4.0, help="what it may write in all", unit="GB", minimum=0.01)

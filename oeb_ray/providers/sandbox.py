@@ -127,7 +127,10 @@ def take_file(room: Path, name: str, most: int) -> bytes | None:
 
 def clear_room(folder: Path) -> None:
     """Removes a room, however deep its folders are."""
-    subprocess.run(["rm", "-rf", "--one-file-system", "--", str(folder)], check=False, capture_output=True)
+    remove = ["rm", "-rf", "--one-file-system", "--", str(folder)]
+    if subprocess.run(remove, check=False, capture_output=True).returncode:  # folders that their owner has closed
+        subprocess.run(["chmod", "-R", "u+rwX", "--", str(folder)], check=False, capture_output=True)
+        subprocess.run(remove, check=False, capture_output=True)
 
 
 async def run(command: str, room: Room, limits: Limits, seconds: float) -> Ended:
@@ -210,6 +213,8 @@ def _over(folder: Path, limits: Limits) -> str:
         except OSError as error:
             if error.errno == errno.ENAMETOOLONG:
                 return "folders nested too deeply"
+            if error.errno == errno.EACCES:  # what lies in there could be of any size
+                return "a folder that cannot be looked into"
     return f"more than {limits.disk} bytes on disk" if size > limits.disk else ""
 
 
