@@ -15,6 +15,7 @@ from typing import Any
 
 from . import layout
 from .digests import made_from
+from .errors import RequestError
 from .overview import Overview, overviews
 from .receipts import indexed
 from .records import Receipt
@@ -25,6 +26,8 @@ from .scoring.summary import Estimate, Pair, averaged, estimate, pairs, quantile
 from .stored import StoredRun
 
 Rows = dict[str, dict[str, Any]]  # score rows by doc_id
+FAILED_AS_ZERO = {layout.FIRST_SCORER: False, "value_f1": True}
+"""Scorers whose means weigh each document the same, and whether a failed one counts 0 or is in no mean."""
 
 
 @dataclass(frozen=True)
@@ -97,19 +100,25 @@ class Standing:
 @dataclass(frozen=True)
 class Board:
     """Standings in order: by rank, then by price, then by accuracy; ``leader``: the most accurate one of rank 1;
-    ``compared``: every two of the ranked Runs; ``tied``: the other Runs that each cannot be told from."""
+    ``compared``: every two of the ranked Runs; ``tied``: the other Runs that each cannot be told from;
+    ``over``: which documents the means are over."""
 
     standings: list[Standing]
     leader: str | None
     compared: list[Pair]
     tied: dict[str, list[str]] = field(default_factory=dict)
+    over: str = "scored documents"
 
 
 @dataclass(frozen=True)
 class Group:
-    """A Run with its repeats, read once and looked at in several selections; ``means``: figures, the headline first."""
+    """A Run with its repeats, read once and looked at in several selections; ``means``: figures, the headline first.
+
+    ``failed_as_zero``: whether a failed document counts 0 in them, or not at all.
+    """
 
     means: tuple[str, ...]
+    failed_as_zero: bool
     base: Overview
     runs: tuple[StoredRun, ...]
     rows: tuple[Rows, ...]
@@ -120,9 +129,12 @@ def groups(runs: Sequence[StoredRun], scorer: str = layout.FIRST_SCORER) -> list
     """Runs with their repeats, and the rows of a scorer.
 
     Raises:
-        RequestError: no such scorer. InternalError: a file is damaged.
+        RequestError: no such scorer, or one whose means are not over documents. InternalError: a file is damaged.
     """
     used = find(scorer)
+    if scorer not in FAILED_AS_ZERO:
+        known = " and ".join(FAILED_AS_ZERO)
+        raise RequestError(f"{scorer} weighs fields and not documents; boards are made of {known}")
 
     def rows(run: StoredRun) -> Rows:
         table = layout.below(scorer, layout.SCORES)
@@ -134,6 +146,7 @@ def groups(runs: Sequence[StoredRun], scorer: str = layout.FIRST_SCORER) -> list
     return [
         Group(
             used.means,
+            FAILED_AS_ZERO[scorer],
             members[0],
             tuple(one.run for one in members),
             tuple(rows(one.run) for one in members),
@@ -170,7 +183,9 @@ def board(
     full.sort(key=_order)
     tied = {name: sorted(_other(one, name) for one in compared if name in (one.a, one.b) and one.outcome == "tied")
             for name in ranked}  # fmt: skip
-    return Board(full, leader, compared, tied)
+    zero = any(group.failed_as_zero for group in listed)
+    over = "all documents, failed ones as 0" if zero else "scored documents"
+    return Board(full, leader, compared, tied, over)
 
 
 def _with(
@@ -222,11 +237,13 @@ def _chosen(rows: Rows, only: frozenset[str] | None) -> Rows:
 
 
 def _by_document(group: Group, figure: str, only: frozenset[str] | None) -> dict[str, float]:
-    repeats = [
-        {doc_id: float(row[figure]) for doc_id, row in _chosen(rows, only).items() if row["status"] == "scored"}
-        for rows in group.rows
-    ]
-    return averaged(repeats)
+    def value(row: Mapping[str, Any]) -> float | None:
+        if row["status"] != "scored":
+            return 0.0 if group.failed_as_zero else None
+        return None if row[figure] is None else float(row[figure])
+
+    repeats = [{doc_id: value(row) for doc_id, row in _chosen(rows, only).items()} for rows in group.rows]
+    return averaged([{key: found for key, found in one.items() if found is not None} for one in repeats])
 
 
 def _standing(

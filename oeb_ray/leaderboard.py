@@ -150,7 +150,7 @@ def _notes(board: Board, out: str) -> list[str]:
     """What the table cannot say, as Markdown lines."""
     headline = next(iter(board.standings[0].figures))
     notes = [
-        f"{headline.capitalize()} is the mean over scored documents, with its 95 % interval from {FEWEST} documents on."
+        f"{headline.capitalize()} is the mean over {board.over}, with its 95 % interval from {FEWEST} documents on."
         " Rank is 1 + the number of runs that are better beyond chance (paired on common "
         "documents, family-wise 5 %); `=` marks a shared rank, and runs that share it are in order of price.",
     ]

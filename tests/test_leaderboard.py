@@ -112,6 +112,30 @@ def test_failing_on_what_is_hard_does_not_pay(tmp_path: Path) -> None:
     assert "35/70" in markdown(of(tmp_path / "out"), "out")
 
 
+def test_a_scorer_that_counts_failed_documents_as_zero_does_so_here(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """BR-21"""
+    case = json.loads((Path(__file__).parent / "data" / "report_cases" / "BR-21_two_documents.json").read_text())
+    answers = {
+        name: {key: json.dumps(one) for key, one in of_it.items()} for name, of_it in case["predictions"].items()
+    }
+    corpus = corpus_of(tmp_path, case["gold"], answers)
+    run_inline(overrides(corpus, tmp_path / "out", "scorer=[field_matching,value_f1]", systems=("A", "B")))
+    for scorer, wanted in (("field_matching", {"A": 0.75, "B": 1.0}), ("value_f1", case["expect"]["value_f1"])):
+        made = board(groups(runs_at(str(tmp_path / "out")), scorer))
+        assert {one.settings["system"]: one.headline.mean for one in made.standings} == wanted
+        for one in made.standings:
+            summary = one.runs[0].file("summary.json" if scorer == "field_matching" else f"{scorer}/summary.json")
+            assert {name: found.mean for name, found in one.figures.items()} == pytest.approx(
+                {name: summary[name] for name in one.figures}
+            )
+    code, text, err = ran(capsys, "leaderboard", str(tmp_path / "out"), "--scorer", "value_f1")
+    assert code == 0 and "F1 is the mean over all documents, failed ones as 0" in text, err
+    code, _, err = ran(capsys, "leaderboard", str(tmp_path / "out"), "--scorer", "field_accuracy")
+    assert code == 2 and "weighs fields" in err
+
+
 def test_a_mean_of_nothing_is_no_zero(tmp_path: Path) -> None:
     """BR-22"""
     corpus = corpus_of(tmp_path, {"x": {"a": 1}, "y": {"a": 1}}, {"good": {"x": FAILED, "y": FAILED}})
