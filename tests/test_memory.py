@@ -52,7 +52,7 @@ def figures(out: str) -> dict[str, Any]:
 
 def test_one_document_that_does_not_fit_is_one_error_row(corpus: SmallCorpus, tmp_path: Path) -> None:
     out = str(tmp_path / "out")
-    place = Small(30_000_000)
+    place = Small(20_000_000)
     run_inline(overrides(corpus, out, systems=("good",)), place)
     found = figures(out)
     assert {found[doc_id]["accuracy"] for doc_id in found if doc_id != GIANT} == {1.0} and len(found) == 201
