@@ -112,7 +112,8 @@ class RayCluster:
         except Exception as error:  # whatever hinders Ray, it did not start
             reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
             where = f"no Ray cluster at {address}" if address else "Ray does not start on this machine"
-            raise RequestError(f"{where}: {reason[:300]}") from error
+            instead = "" if address else "; try again when it is less busy, or with cluster=inline"
+            raise RequestError(f"{where}: {reason[:300]}{instead}") from error
         self._slots, self._memory, self._counted = 0, 0, float("-inf")
         if self.slots < 1:
             ray.shutdown()

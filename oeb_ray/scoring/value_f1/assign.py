@@ -7,6 +7,7 @@ from typing import Any
 
 from ..solver import linear_sum_assignment
 
+
 def equal_pairs(ours: Sequence[tuple[int, ...]], theirs: Sequence[tuple[int, ...]]) -> dict[int, int]:
     """Each reference row with the first output row not yet taken that is equal to it, where there is one."""
     free: dict[tuple[int, ...], list[int]] = {}

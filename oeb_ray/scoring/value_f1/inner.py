@@ -16,11 +16,15 @@ if TYPE_CHECKING:
     from .costs import Costs, Pricing
 
 
-def inner_costs(pricing: Pricing, entry: Entry, ours: Sequence[Any], theirs: Sequence[Any], paths: Sequence[str]) -> Costs:
+def inner_costs(
+    pricing: Pricing, entry: Entry, ours: Sequence[Any], theirs: Sequence[Any], paths: Sequence[str]
+) -> Costs:
     """The cost of one inner table for every pair of outer rows."""
     table = entry.node
     mine, other = [_rows(entry, row) for row in ours], [_rows(entry, row) for row in theirs]
-    inner_paths = [f"{path}{entry.suffix}[{at}]" for path, rows in zip(paths, mine, strict=False) for at in range(len(rows))]
+    inner_paths = [
+        f"{path}{entry.suffix}[{at}]" for path, rows in zip(paths, mine, strict=False) for at in range(len(rows))
+    ]
     reference = pricing.read(table, [row for rows in mine for row in rows], inner_paths)
     output = pricing.read(table, [row for rows in other for row in rows])
     costs = pricing.matrix(table, reference, output, inner_paths)

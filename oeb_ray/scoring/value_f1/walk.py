@@ -189,14 +189,10 @@ class Walker:
         costs = self._pricing.matrix(table, reference.only(rest), output.only(free))
         return pairs | {rest[i]: free[j] for i, j in solved(costs).items()}
 
-    def _are_placed(
-        self, table: Node, reference: Rows, output: Rows, paths: Sequence[str], theirs: str | None
-    ) -> bool:
+    def _are_placed(self, table: Node, reference: Rows, output: Rows, paths: Sequence[str], theirs: str | None) -> bool:
         """Whether both sides say where cells of a plain table stand; of a table too large nobody asks."""
         names = [child.name for child in table.children]
-        stated = any(
-            (rule := self._rules.get(f"{path}.{name}")) and rule.places for path in paths for name in names
-        )
+        stated = any((rule := self._rules.get(f"{path}.{name}")) and rule.places for path in paths for name in names)
         lines = range(len(output.rows)) if theirs is not None else ()
         cited = any(f"{theirs}[{at}].{name}" in self._cited for at in lines for name in names)
         if len(reference.rows) * len(output.rows) > self._most_pairs:
