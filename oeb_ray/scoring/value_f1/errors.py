@@ -8,4 +8,4 @@ class OutputNotObject(ValueError):
 
 
 class Ungradable(ValueError):
-    """Reference, schema or rules give nothing to score against, or more than can be scored: no figure may be written."""
+    """Reference, schema or rules give nothing to score against, or more than can be scored: no figure is written."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,4 +73,4 @@ def _rows(entry: Entry, row: Any) -> list[Any]:
 
 def _spans(lists: list[list[Any]]) -> list[slice]:
     ends = [0, *accumulate(map(len, lists))]
-    return [slice(start, stop) for start, stop in zip(ends, ends[1:], strict=False)]
+    return [slice(start, stop) for start, stop in pairwise(ends)]

@@ -116,9 +116,11 @@ def _rule(path: str, body: Any, faults: list[str]) -> Rule:
     if not isinstance(normalizers, list):
         faults.append(f"{path!r}: normalizers must be a list")
         normalizers = []
-    for name in normalizers:
-        if not isinstance(name, str) or name not in NAMES:
-            faults.append(f"{path!r}: unknown normalizer {name!r}; known: {', '.join(sorted(NAMES))}")
+    faults.extend(
+        f"{path!r}: unknown normalizer {name!r}; known: {', '.join(sorted(NAMES))}"
+        for name in normalizers
+        if not isinstance(name, str) or name not in NAMES
+    )
     readings, places = [], []
     for entry in _evidence(path, body, faults):
         if entry.get("value") is not None:

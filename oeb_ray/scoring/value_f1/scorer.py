@@ -67,7 +67,7 @@ def score(
         today: the day that decides the century of two-digit years.
         field_rules: by path of the reference (or a list with ``field_path``): further readings, places, normalizers.
         citations: list of ``field_path``, ``page`` from 1, ``bbox``: where the output says it read its values.
-        most_pairs: plain tables with more pairs of unequal rows than this stay unpaired, and ``value_incomplete`` says so.
+        most_pairs: plain tables with more pairs of unequal rows than this stay unpaired; ``value_incomplete`` says so.
         feedback: also return ``feedback``, one Cell per cell. Changes no figure.
 
     Returns:
