@@ -39,8 +39,8 @@ def _number(value: float | None, form: str = ".3g") -> str:
 def table(measured: list[Measured], goals: dict[str, float]) -> list[str]:
     """One row per case: medians of both sides, the median of the pairs' ratios, and the goal."""
     lines = [
-        "| case | ours s | peer s | ratio | goal | ours MB | peer MB | runs | figures |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|---|",
+        "| case | ours s | peer s | ratio | of CPU | goal | ours MB | peer MB | runs | figures |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|---|",
     ]
     for one in measured:
         name = TITLES.get(one.case, f"{one.case} rows") + (", into verdict Parquet" if one.verdicts else "")
@@ -48,7 +48,7 @@ def table(measured: list[Measured], goals: dict[str, float]) -> list[str]:
         missed = ratio is not None and goal is not None and ratio < goal
         cells = [
             name, _number(one.median("ours", "seconds")), _number(one.median("theirs", "seconds")),
-            _number(ratio) + (" (missed)" if missed else ""), _number(goal, "g"),
+            _number(ratio) + (" (missed)" if missed else ""), _number(one.ratio("cpu")), _number(goal, "g"),
             _number(one.median("ours", "peak_mb"), ".0f"), _number(one.median("theirs", "peak_mb"), ".0f"),
             str(len(one.ours)), one.reason or ("equal" if one.agree else "**differ**") if one.theirs else one.reason,
         ]  # fmt: skip
@@ -139,7 +139,8 @@ def markdown(
     lines += [
         "", "Each run is a fresh process, one side after the other in turn. Times are of scoring alone (documents and",
         "packages loaded before), memory is the peak above that. Seconds and MB are medians, the ratio is the median",
-        "of the pairs' ratios. `python -m tests.bench --cases CASE ...` measures single cases again.",
+        "of the pairs' ratios; that of processor time says more where others share the machine.",
+        "`python -m tests.bench --cases CASE ...` measures single cases again.",
     ]  # fmt: skip
     for name, peer in PEERS.items():
         cases = [one for one in measured.values() if one.scorer == name and (one.theirs or one.reason)]
