@@ -257,8 +257,7 @@ def _dual_values(weights: Floats, left: Ints, right: Ints) -> tuple[Floats, Floa
     For chosen pairs k: u[k] lies between what unpaired elements demand, and u[k] - u[l] >= w[k, l] - w[l, l].
     """
     n, m = weights.shape
-    lone_left = np.setdiff1d(np.arange(n), left)
-    lone_right = np.setdiff1d(np.arange(m), right)
+    lone_left, lone_right = np.delete(np.arange(n), left), np.delete(np.arange(m), right)
     own = weights[left, right]
     least = weights[np.ix_(left, lone_right)].max(axis=1, initial=0.0)
     most = own - weights[np.ix_(lone_left, right)].max(axis=0, initial=0.0)

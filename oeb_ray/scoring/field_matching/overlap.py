@@ -63,7 +63,9 @@ class Overlap:
         self._small = np.uint8 if widest <= 255 else np.uint16 if widest <= 65_535 else None
 
     def _match(self, left: Tokens, right: Tokens) -> None:
-        common = np.intersect1d(left.token, right.token)
+        # Asked for an index as well, unique does not load numpy.ma, which would take longer than most documents.
+        one, other = (np.unique(side.token, return_index=True)[0] for side in (left, right))
+        common = np.intersect1d(one, other, assume_unique=True)
         sides = []
         for side in (left, right):
             at = np.searchsorted(common, side.token)

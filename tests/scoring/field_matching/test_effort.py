@@ -1,6 +1,8 @@
 """How much work the scorer does, as counts: keys made, cells solved, pairs priced one by one. Never as seconds."""
 
 import copy
+import subprocess
+import sys
 
 import pytest
 
@@ -74,3 +76,15 @@ def test_inner_rows_meet_in_one_count_of_overlaps(monkeypatch):
     monkeypatch.setattr("oeb_ray.scoring.field_matching.large.all_weights", lambda *a: calls.append(a) or count(*a))
     scored(document("nested", "nested", 120, 1))
     assert 1 <= len(calls) <= 3
+
+
+def test_scoring_loads_no_part_of_numpy_that_it_does_not_need():
+    """numpy.ma takes longer to load than most documents to score; some ways to call np.unique load it."""
+    code = (
+        "import sys; from oeb_ray.scoring.field_matching import score; from tests.bench.corpora import document\n"
+        "for shape in ('flat', 'nested', 'twins'):\n"
+        "    one = document(shape, shape, 60, 1); score(one['pred'], one['gold'], one['schema'])\n"
+        "print('numpy' in sys.modules, 'numpy.ma' in sys.modules, 'scipy.optimize' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False", "False"]
