@@ -6,6 +6,8 @@ money only: no values of documents, no texts of vendors, no keys.
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import sys
 import time
@@ -21,6 +23,7 @@ from .jsontext import line
 from .records import PartTask, PredictBatch, Receipt
 from .runstate import Progress, RunState
 from .steering import figures, vendor_of
+from .storage import protocol_of
 
 STDERR = "stderr"
 FIGURES_SECONDS = 1.0  # between figures for the metrics
@@ -39,6 +42,9 @@ class Events:
         self._stream: TextIO | None = sys.stderr if place == STDERR else None
         if place not in (None, STDERR):
             try:
+                if protocol_of(str(place)) != "file":
+                    raise OSError(errno.EINVAL, "no file")
+                os.makedirs(os.path.dirname(os.path.abspath(str(place))), exist_ok=True)
                 self._stream = open(str(place), "a", encoding="utf-8", buffering=1)  # noqa: SIM115 - see `close`
             except OSError as error:
                 raise RequestError(
