@@ -24,7 +24,7 @@ demo: .venv/demo
 	$(BIN)/oeb benchmark --providers pdftext --out runs corpus=sample
 
 test: .venv/test
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 chaos: .venv/test
 	OEB_CHAOS_ROUNDS=50 $(BIN)/python -m pytest -q -m chaos tests --timeout 1200 $(ARGS)

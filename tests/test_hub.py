@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from oeb_ray import run
+from oeb_ray import run, storage
 from oeb_ray.cli.main import main
 from oeb_ray.config import composed, read_job
 from oeb_ray.corpus import hub
@@ -36,7 +36,9 @@ def server(corpus: SmallCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.delenv("HF_TOKEN", raising=False)
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
         monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "token"))
+        storage._backend.cache_clear()  # a hub of another test may have been read from
         yield opened
+        storage._backend.cache_clear()
 
 
 def job(corpus: SmallCorpus, out: Path, *more: str) -> dict[str, dict[str, Any]]:
