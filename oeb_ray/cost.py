@@ -30,6 +30,7 @@ def expected(gold_bytes: int, prediction_bytes: int) -> Cost:
     return Cost(seconds, int(TREE_BYTES * size + CELL_BYTES * cells))
 
 
-def too_large(memory: int) -> str:
+def too_large(gold: bytes | None, prediction: bytes | None) -> str:
     """The text of the row of a document that could not be scored; the estimate, since no figure would repeat itself."""
+    memory = expected(len(gold or b""), len(prediction or b"")).memory
     return f"scoring it takes about {memory / 1e9:.1f} GB of memory, more than there is"

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from . import layout, storage
 from .corpus.manifest import Corpus
-from .cost import expected
 from .digests import digest
 from .errors import MissingCredential, RequestError, WorkerLost, refused
 from .folders import check_corpus, check_settings, other_work
@@ -100,7 +99,7 @@ class Plan:
         receipt = run.receipts[doc.doc_id]
         return ScoreItem(
             doc.doc_id, doc.gt_path, doc.schema, doc.schema_sha256, receipt.prediction_sha256, receipt.error,
-            doc.annotations, expected(self.corpus.stamps[doc.gt_path].size, receipt.prediction_bytes).memory,
+            doc.annotations,
         )  # fmt: skip
 
     def recorded(self, run: RunPlan, home: layout.Home) -> list[int]:

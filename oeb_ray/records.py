@@ -110,7 +110,7 @@ class Receipt:
 class ScoreItem:
     """One recorded document to score.
 
-    ``error``: the row's text if there is no prediction; ``memory``: bytes that scoring it may take.
+    ``error``: the row's text if there is no prediction.
     """
 
     doc_id: str
@@ -120,7 +120,6 @@ class ScoreItem:
     prediction_sha256: str | None
     error: str | None
     annotations: str | None = None
-    memory: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ def test_the_dearest_is_scored_first_and_says_what_it_takes(corpus: SmallCorpus,
     run_inline(overrides(corpus, str(tmp_path / "out"), "rescore=true", systems=("good",)), place := Small(10**10))
     first = place.asked[0]
     assert GIANT in {item.doc_id for item in first.items} and first.limit is None
-    assert first.memory == max(item.memory for task in place.asked for item in task.items)
+    assert first.memory == max(task.memory for task in place.asked) > 0
     assert first.memory * APART < 10**10 and dataclasses.replace(first, limit=1).limit == 1
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from ..scorers import find
 from ..scorers.contract import Given
-from ..scoring.ready import load_libraries
+from ..scoring.libraries import load_libraries
 
 ENDING_SECONDS = 5.0  # that a child without work may take to end
 

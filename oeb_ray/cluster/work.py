@@ -199,7 +199,7 @@ def _add(made: MadePart, task: PartTask, item: ScoreItem, marked: Marking) -> No
             return
     record = _file(layout.record(out, run.name, item.doc_id)) if scorer.reads_record else None
     given = Given(prediction, item.error, gold, item.schema, annotations, record, task.verdicts)
-    row, verdicts = marked(item.doc_id, task.suite, given) or failed_row(too_large(item.memory))
+    row, verdicts = marked(item.doc_id, task.suite, given) or failed_row(too_large(gold, prediction))
     made.notes.extend(_notes(item, gold))
     if prediction is not None and row.get("error") == NO_PREDICTION:
         made.notes.append(f"{run.name}: the prediction of {item.doc_id!r} is no JSON text in UTF-8")

@@ -14,7 +14,7 @@ from ..media import DOCX, PDF
 from .contract import Document
 
 # PDFium is not thread-safe: whoever opens a PDF holds the one lock.
-from .textlayer_pdf import _LOCK
+from .textlayer_pdf import PDFIUM
 
 MB = 1 << 20
 """Bytes. The vendors do not say which megabyte they mean; the larger one refuses nothing that they might take."""
@@ -109,7 +109,7 @@ def pages_matter(vendor: str, document: Document) -> bool:
 
 def count_pages(data: bytes) -> int | None:
     """Pages of a PDF; None if it cannot be opened (locked or damaged), which is for the vendor to judge."""
-    with _LOCK:
+    with PDFIUM:
         try:
             document = pypdfium2.PdfDocument(data)
         except pypdfium2.PdfiumError:

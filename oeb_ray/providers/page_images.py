@@ -11,9 +11,7 @@ import io
 import pypdfium2
 
 from ..errors import VendorError
-
-# PDFium is not thread-safe: whoever opens a PDF holds the one lock.
-from .textlayer_pdf import _LOCK
+from .textlayer_pdf import PDFIUM
 
 MAX_PAGES = 50
 LONGEST_SIDE = 2_000
@@ -30,7 +28,7 @@ def page_images(data: bytes) -> list[bytes]:
     Raises:
         VendorError: the document cannot be opened, or is too large to be sent so.
     """
-    with _LOCK:
+    with PDFIUM:
         document = _opened(data)
     try:
         count = len(document)
@@ -38,13 +36,13 @@ def page_images(data: bytes) -> list[bytes]:
             raise VendorError(f"page_images sends at most {MAX_PAGES} pages; the document has {count:,}")
         images: list[bytes] = []
         for number in range(count):
-            with _LOCK:  # for each page anew, so that others have their turn
+            with PDFIUM:  # for each page anew, so that others have their turn
                 images.append(_page(document, number))
             if sum(map(len, images)) > MOST_BYTES:
                 raise VendorError(f"page_images sends at most {MOST_BYTES >> 20} MB; the document's pages have more")
         return images
     finally:
-        with _LOCK:
+        with PDFIUM:
             document.close()
 
 

@@ -24,7 +24,8 @@ MAX_PDF_CHARS = 16_000_000
 LINE_TOLERANCE = 0.4
 """Words share a line when their vertical centres differ by less than this share of the lower one's height."""
 
-_LOCK = threading.Lock()
+PDFIUM = threading.Lock()
+"""PDFium is not thread-safe: whoever opens, reads or draws a PDF holds this one lock."""
 _UNITS = 1_000_000
 # PDFium reports a hyphen at a line break as one of these code points.
 _HYPHENS = {0x02, 0xFFFE}
@@ -39,7 +40,7 @@ def read_pdf(data: bytes) -> TextLayer:
     lines: list[Line] = []
     tables: list[Table] = []
     words_left, chars_left = MAX_WORDS, MAX_PDF_CHARS
-    with _LOCK:
+    with PDFIUM:
         document = _open(data)
         try:
             pages = min(len(document), MAX_PAGES)

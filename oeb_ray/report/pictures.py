@@ -16,6 +16,7 @@ from PIL import Image
 
 from ..jsontext import visible
 from ..media import PDF, media_type
+from ..providers.textlayer_pdf import PDFIUM
 
 DPI = 80
 WIDEST = 1100  # pixels of a side, for images and for pages of unusual size
@@ -56,14 +57,15 @@ def picture(data: bytes, name: str, only: range | None = None) -> Picture:
 
 
 def _pages(data: bytes, only: range | None) -> Picture:
-    document = pypdfium2.PdfDocument(data)
-    try:
-        count = len(document)
-        drawn = range(min(count, MOST_PAGES))
-        wanted = drawn if only is None else [number for number in only if number in drawn]
-        return Picture(count, [_page(document[number]) for number in wanted])
-    finally:
-        document.close()
+    with PDFIUM:
+        document = pypdfium2.PdfDocument(data)
+        try:
+            count = len(document)
+            drawn = range(min(count, MOST_PAGES))
+            wanted = drawn if only is None else [number for number in only if number in drawn]
+            return Picture(count, [_page(document[number]) for number in wanted])
+        finally:
+            document.close()
 
 
 def _page(page: Any) -> bytes:
