@@ -44,9 +44,11 @@ bench: .venv/test
 bench-pools: .venv/test
 	$(BIN)/python -m tests.bench.pools
 
-# The real Harbor has its own virtual environment, since it needs a later Python; uv finds one or fetches it.
+# The real Harbor has its own virtual environment, since it needs a later Python: uv finds one or fetches it, or
+# HARBOR_PYTHON names it.
+HARBOR_PYTHON ?= >=3.12
 .venv-harbor/done: .venv/test
-	$(BIN)/uv venv --quiet --clear --python '>=3.12' .venv-harbor
+	$(BIN)/uv venv --quiet --clear --python '$(HARBOR_PYTHON)' .venv-harbor
 	$(BIN)/uv pip install --quiet --python .venv-harbor/bin/python harbor==0.25.0
 	touch $@
 
