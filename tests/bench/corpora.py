@@ -198,10 +198,29 @@ def mixed(number: int, seed: int) -> tuple[str, int]:
 
 
 SMALL_ROWS = 40
+VECTORS = Path(__file__).parent.parent / "data" / "extractbench_vectors.jsonl"
+REPEATED = 20
+
+
+def vectors() -> Iterator[Row]:
+    """The vectors that both sides score without places, again and again: many tiny documents of every kind.
+
+    Without those of ``eob/``: the peer's metric alone does not open their layouts, its verifier does.
+    """
+    for number in range(REPEATED):
+        for line in VECTORS.read_text(encoding="utf-8").splitlines():
+            one = json.loads(line)
+            scored = one["outcome"] == "scored" and not one["id"].startswith("eob/")
+            if scored and not one.get("field_rules") and "output" in one:
+                name = f"{one['id']} {number}"
+                yield {"doc_id": name, "pred": one["output"], "gold": one["expected"], "schema": one["schema"]}
 
 
 def generated(case: str, seed: int = 11) -> Iterator[Row]:
-    """The documents of a case: ``mix``, ``small`` (those of the mix that are), or a shape and rows, ``flat 1000``."""
+    """The documents of a case: ``mix``, ``small`` (those of the mix that are), ``vectors``, or a shape and rows."""
+    if case == "vectors":
+        yield from vectors()
+        return
     if case not in ("mix", "small"):
         shape, _, rows = case.partition(" ")
         yield document(case, shape, int(rows), seed)

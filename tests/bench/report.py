@@ -15,7 +15,12 @@ from pathlib import Path
 from .pairs import PEERS, Measured
 
 SIZES = ("flat", "nested", "twins")
-TITLES = {"mix": "mix of 100 documents", "small": "small documents of the mix", "corpus": "real corpus"}
+TITLES = {
+    "mix": "mix of 100 documents",
+    "small": "small documents of the mix",
+    "vectors": "vectors, 20 times",
+    "corpus": "real corpus",
+}
 
 
 def machine() -> list[str]:

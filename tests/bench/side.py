@@ -72,15 +72,15 @@ def their_scorer(package: str, verdicts: Path | None) -> Callable[[list[dict[str
 
 
 def our_scorer(name: str, verdicts: Path | None) -> Callable[[list[dict[str, Any]]], list[dict[str, Any]]]:
-    """Scores with ours; numpy and scipy, loaded when first needed, count as start-up, as they do for the peers."""
+    """Scores with ours; what it loads when first needed counts as start-up, as it does for the peers."""
     import numpy as np
 
     from oeb_ray.scoring.solver import linear_sum_assignment
 
     linear_sum_assignment(np.zeros((1, 1)))
     module = importlib.import_module(f"oeb_ray.scoring.{name}.scorer")
-    for inner in ("large",) if name == "field_matching" else ():
-        importlib.import_module(f"oeb_ray.scoring.{name}.{inner}")
+    late = {"field_matching": f"{module.__package__}.large", "value_f1": "dateutil.parser"}
+    importlib.import_module(late[name])
     if verdicts is None:
         score = module.score
         return lambda documents: [score(one["pred"], one["gold"], one["schema"]) for one in documents]

@@ -7,6 +7,7 @@ orientation. Codes are compared column by column, a tile of the matrix at a time
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import ne
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,8 @@ from .values import NOTHING, Vocabulary
 
 MOST_PAIRS = 250_000_000  # 2 GB as the solver wants them
 TILE = 1_000_000
+TINY = 150  # cells compared one by one
+SMALL = 20_000  # cells compared at once, as they are
 Costs = NDArray[np.float64]
 
 
@@ -57,17 +60,16 @@ class Pricing:
         return Rows(rows, codes, self._extras(table, rows, paths))
 
     def _plain_codes(self, table: Node, rows: Sequence[Any]) -> list[tuple[int, ...]]:
-        code = self._words.code
+        codes = self._words.codes
         columns = [(child.name, child.default) for child in table.children]
         nothing: dict[str, Any] = {}
         return [
-            tuple([code(get(name, default)) for name, default in columns])
+            codes([get(name, default) for name, default in columns])
             for get in (row.get if isinstance(row, dict) else nothing.get for row in rows)
         ]
 
     def _codes(self, cells: tuple[Entry, ...], rows: Sequence[Any]) -> list[tuple[int, ...]]:
-        code = self._words.code
-        return [tuple(code(entry.value(row)) for entry in cells) for row in rows]
+        return [self._words.codes([entry.value(row) for entry in cells]) for row in rows]
 
     def _extras(self, table: Node, rows: Sequence[Any], paths: Sequence[str]) -> list[Extra]:
         found = []
@@ -104,7 +106,17 @@ class Pricing:
         if not cells or not height or not width:
             costs.fill(0)
             return costs
+        if height * width * len(cells) <= TINY:
+            return self._differing_one_by_one(cells, reference, output)
         ours, theirs = np.array(reference.codes, np.int32), np.array(output.codes, np.int32)
+        if height * width * len(cells) <= SMALL:
+            plain = [at for at, entry in enumerate(cells) if entry.node.pair_near is None]
+            np.sum(theirs[:, None, plain] != ours[None, :, plain], axis=2, out=costs)
+            for at in range(len(cells)):
+                if at not in plain:
+                    mine, other, table = self._column(cells[at], ours[:, at], theirs[:, at])
+                    costs += ~table[other][:, mine]
+            return costs
         columns = [self._column(entry, ours[:, at], theirs[:, at]) for at, entry in enumerate(cells)]
         tile = max(1, TILE // width)
         kind = np.uint8 if len(cells) < 256 else np.uint16
@@ -115,6 +127,21 @@ class Pricing:
                 same += other[part, None] == mine[None, :] if table is None else table[other[part]][:, mine]
             np.subtract(len(cells), same, out=costs[part])
         return costs
+
+    def _differing_one_by_one(self, cells: tuple[Entry, ...], reference: Rows, output: Rows) -> Costs:
+        """As `_differing`, without what numpy takes to begin."""
+        agree, nears = self._words.agree, [entry.node.pair_near for entry in cells]
+        if any(nears):
+            costs = [
+                [
+                    sum(a != b and not (n and agree(a, b, n)) for a, b, n in zip(mine, other, nears, strict=True))
+                    for mine in reference.codes
+                ]
+                for other in output.codes
+            ]
+        else:
+            costs = [[sum(map(ne, mine, other)) for mine in reference.codes] for other in output.codes]
+        return np.array(costs, np.float64)
 
     def _column(self, entry: Entry, ours: NDArray[np.int32], theirs: NDArray[np.int32]) -> tuple[Any, Any, Any]:
         """A column of both sides in small numbers; for near texts, also which of them agree."""

@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from .texts import Nearness, common
 
 CELLS_AT_ONCE = 2_000_000  # of a table of letters
+CELLS_IN_CACHE = 30_000
 SIGNS_AT_ONCE = 4_000_000  # of texts laid side by side
 WORD = 64  # bits
 LONGEST = 2048  # signs; longer texts are compared pair by pair, which is quicker then
 MOST_PLACES = 20_000_000
+MOST_SHORT = 16_000  # signs of a text whose letters are counted in two bytes, and the sum of two such counts too
 MOST_LETTERS = 64  # counted apart; others share places, which rules out a little less
 Numbers = NDArray[Any]
 
@@ -63,7 +65,7 @@ def _fill(
 
 
 class _Side(NamedTuple):
-    """Texts as rows of sign numbers from 1, 0 behind their ends; their lengths, and how often each has each letter."""
+    """Texts as rows of sign numbers from 1, 0 behind their ends; their lengths; how often a letter (row) is in each."""
 
     signs: Numbers
     lengths: Numbers
@@ -74,25 +76,23 @@ class _Both:
     """Two lists of texts."""
 
     def __init__(self, ours: Sequence[str], theirs: Sequence[str], nearness: Nearness) -> None:
-        numbers = {sign: at for at, sign in enumerate(sorted(set("".join(ours)) | set("".join(theirs))), 1)}
-        self._ours, self._theirs = _side(ours, numbers), _side(theirs, numbers)
+        alphabet = np.unique(np.concatenate((_signs(ours), _signs(theirs))))
+        self._ours, self._theirs = _side(ours, alphabet), _side(theirs, alphabet)
         self._nearness, self._texts = nearness, (ours, theirs)
         width = self._ours.signs.shape[1]
-        fits = width <= LONGEST and len(ours) * (len(numbers) + 1) * -(-width // WORD) <= MOST_PLACES
-        self._places = _places(self._ours.signs, len(numbers) + 1) if fits else None
+        fits = width <= LONGEST and len(ours) * (len(alphabet) + 1) * -(-width // WORD) <= MOST_PLACES
+        self._places = _places(self._ours.signs, len(alphabet) + 1) if fits else None
         self.at_once = max(1, SIGNS_AT_ONCE // max(1, self._ours.signs.shape[1], self._theirs.signs.shape[1]))
 
     def candidates(self) -> Iterator[tuple[Numbers, Numbers]]:
         """Numbers of texts that their letters do not keep apart, as two arrays at a time."""
-        from scipy.spatial.distance import cdist  # not needed by most documents
-
         ours, theirs = self._ours, self._theirs
         tile = max(1, CELLS_AT_ONCE // len(theirs.lengths))
         for start in range(0, len(ours.lengths), tile):
             part = slice(start, start + tile)
             together = ours.lengths[part, None] + theirs.lengths[None, :]
             slack = self._nearness.edits * together // self._nearness.of
-            apart = cdist(ours.letters[part], theirs.letters, "cityblock")
+            apart = _apart(ours.letters[:, part], theirs.letters)
             both = (ours.lengths[part, None] > 0) == (theirs.lengths[None, :] > 0)
             one, other = np.nonzero((apart <= slack) & both)
             yield one + start, other
@@ -148,17 +148,33 @@ class _Both:
         return shared
 
 
-def _side(texts: Sequence[str], numbers: dict[str, int]) -> _Side:
+def _signs(texts: Sequence[str]) -> Numbers:
+    """The characters of all texts, one after the other, as numbers."""
+    return np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), np.uint32)
+
+
+def _side(texts: Sequence[str], alphabet: Numbers) -> _Side:
     lengths = np.array([len(text) for text in texts], np.int32)
     signs = np.zeros((len(texts), max(1, int(lengths.max(initial=0)))), np.int32)
-    for row, text in zip(signs, texts, strict=True):
-        row[: len(text)] = [numbers[sign] for sign in text]
-    letters = np.zeros((len(texts), min(len(numbers), MOST_LETTERS)))
-    inside = np.arange(signs.shape[1])[None, :] < lengths[:, None]
-    rows, columns = np.nonzero(inside)
-    if len(rows):
-        np.add.at(letters, (rows, signs[rows, columns] % letters.shape[1]), 1)
-    return _Side(signs, lengths, letters)
+    signs[np.arange(signs.shape[1]) < lengths[:, None]] = np.searchsorted(alphabet, _signs(texts)) + 1
+    kinds = max(1, min(len(alphabet), MOST_LETTERS))
+    rows, columns = np.nonzero(signs)
+    places = signs[rows, columns] % kinds * len(texts) + rows
+    letters = np.bincount(places, minlength=kinds * len(texts)).reshape(kinds, len(texts))
+    return _Side(signs, lengths, letters.astype(np.int16 if signs.shape[1] <= MOST_SHORT else np.int32))
+
+
+def _apart(ours: Numbers, theirs: Numbers) -> Numbers:
+    """In how many letters each of our texts differs from each of theirs; a few rows at a time, which a cache holds."""
+    apart = np.zeros((ours.shape[1], theirs.shape[1]), np.promote_types(ours.dtype, theirs.dtype))
+    tile = max(1, CELLS_IN_CACHE // theirs.shape[1])
+    for start in range(0, len(apart), tile):
+        part = apart[start : start + tile]
+        differing = np.empty_like(part)
+        for mine, other in zip(ours[:, start : start + tile], theirs, strict=True):
+            np.subtract(mine[:, None], other[None, :], out=differing)
+            part += np.abs(differing, out=differing)
+    return apart
 
 
 def _places(signs: Numbers, count: int) -> Numbers:

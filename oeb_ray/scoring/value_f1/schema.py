@@ -5,7 +5,6 @@ Nodes are made as they are asked for, so a schema that names itself costs only a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import Enum
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -46,12 +45,13 @@ Open = frozenset[str]
 class Parts:
     """A schema node with its reference followed: its keywords, each with the references that are open there."""
 
-    __slots__ = ("open", "root", "words")
+    __slots__ = ("_branches", "open", "root", "words")
 
     def __init__(self, root: dict[str, Any], raw: Any, open: Open) -> None:
         self.root = root
         self.words: dict[str, Any] = {}
         self.open: dict[str, Open] = {}
+        self._branches: list[Parts] | None = None
         self._take(raw, open)
 
     def _take(self, raw: Any, open: Open) -> None:
@@ -71,12 +71,11 @@ class Parts:
         """A node below the keyword ``word``."""
         return Parts(self.root, raw, self.open[word])
 
-    def branches(self) -> Iterator[Parts]:
-        for word in BRANCHES:
-            listed = self.words.get(word)
-            for raw in listed if isinstance(listed, list) else ():
-                if isinstance(raw, dict):
-                    yield self.part(raw, word)
+    def branches(self) -> list[Parts]:
+        if self._branches is None:
+            listed = [(word, found) for word in BRANCHES if isinstance(found := self.words.get(word), list)]
+            self._branches = [self.part(raw, word) for word, found in listed for raw in found if isinstance(raw, dict)]
+        return self._branches
 
     def has_type(self, name: str) -> bool:
         kind = self.words.get("type")

@@ -6,7 +6,7 @@ Two values agree by the base rule exactly if they have one code. 0 stands for a 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from .dates import as_date
@@ -16,13 +16,27 @@ from .texts import Nearness, folded, loose, near
 NOTHING = 0
 
 
+class _Seen(dict[Any, int]):
+    """Codes by the value as it stands, made where there is none; NaN, which a dict would find, is not kept."""
+
+    def __init__(self, make: Callable[[Any], int]) -> None:
+        super().__init__({ABSENT: NOTHING})
+        self._make = make
+
+    def __missing__(self, value: Any) -> int:
+        code = self._make(value)
+        if value == value:
+            self[value] = code
+        return code
+
+
 class Vocabulary:
     """The codes of one document's values. ``today`` decides two-digit years."""
 
     def __init__(self, today: dt.date) -> None:
         self.today = today
         self._codes: dict[Hashable, int] = {}  # by what the value is compared as
-        self._seen: dict[Any, int] = {ABSENT: NOTHING}  # by the value as it stands; no NaN, which a dict would find
+        self._seen = _Seen(self._new_code)
         self._last = NOTHING
         self._texts: list[str | None] = [None]  # by code: the folded text, None for what is no text
         self._loose: dict[int, str] = {}
@@ -30,14 +44,16 @@ class Vocabulary:
     def code(self, value: Any) -> int:
         """The code of a value, or of ABSENT."""
         try:
-            code = self._seen.get(value)
-        except TypeError:
+            return self._seen[value]
+        except TypeError:  # a list or an object
             return self._new_code(value)
-        if code is None:
-            code = self._new_code(value)
-            if value == value:
-                self._seen[value] = code
-        return code
+
+    def codes(self, values: list[Any]) -> tuple[int, ...]:
+        """The code of each value."""
+        try:
+            return tuple(map(self._seen.__getitem__, values))
+        except TypeError:
+            return tuple(map(self.code, values))
 
     def loose_text(self, code: int) -> str | None:
         """The text behind a code as near texts are compared; None if it is no text."""
@@ -72,8 +88,10 @@ class Vocabulary:
     def _new_code(self, value: Any) -> int:
         compared: Hashable
         text = None
-        if isinstance(value, (str, Fixed)):
-            compared = text = folded(self.exact(value))
+        if isinstance(value, str):
+            compared = text = folded(as_date(value, self.today))
+        elif isinstance(value, Fixed):
+            compared = text = folded(value.text)
         elif isinstance(value, (list, dict)):
             compared = self._frozen(value)
         else:
