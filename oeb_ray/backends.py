@@ -96,6 +96,7 @@ class Folder:
     def list(self, folder: str, deep: bool) -> dict[str, FileStamp]:
         files: dict[str, FileStamp] = {}
         waiting = [folder]
+        start = len(folder.rstrip("/")) + 1
         while waiting:
             here = waiting.pop()
             try:
@@ -109,7 +110,7 @@ class Folder:
                 elif not entry.name.startswith(self.TEMPORARY):
                     with suppress(OSError):  # gone since, or a link to nowhere or itself
                         found = entry.stat()
-                        files[os.path.relpath(entry.path, folder)] = FileStamp(found.st_size, str(found.st_mtime_ns))
+                        files[entry.path[start:]] = FileStamp(found.st_size, str(found.st_mtime_ns))
         return files
 
     def read_tail(self, path: str, size: int) -> bytes:

@@ -20,15 +20,15 @@ from .cluster.account import code_digest
 from .cluster.contract import Cluster, Ended, Graded, Predicted
 from .cluster.work import do_give_up
 from .errors import InternalError, LimitReached, OebError, Stopped
+from .finish import finish
 from .plan import Part, Plan, RunPlan
 from .ready import Ready
 from .receipts import add_to_index, merge_index, read_receipt, stored_receipts
 from .records import PartTask, PredictBatch, Receipt
 from .runstate import GoldNotes, Progress, RunState, asking, member_of, same_account
-from .scorers import find
 from .signals import Interrupts
 from .steering import Steering
-from .summaries import counted, write_summaries
+from .summaries import counted
 from .tables import DamagedPart
 
 BATCH = 32  # documents of a free provider in one task
@@ -309,17 +309,11 @@ class Driver:
         state.fresh.clear()
         if state.worked and self._take_what_others_recorded(state):
             return
-        expected = {home for home in plan.members if plan.recorded(made, home)}
-        scorers = [find(name) for name in plan.selection.scorers]
         try:
-            derived = write_summaries(plan.out, made.run, scorers, expected, made.receipts.values())
+            derived = finish(plan, made, worked=state.worked)
         except DamagedPart as damaged:
             self._score_again(state, damaged)
             return
-        for table, homes in made.part_files.items():
-            for home in homes - expected:
-                storage.delete(layout.part(plan.out, state.name, table, home))
-        plan.files.save()
         first = derived[0] if derived else counted(made.run, made.receipts.values())
         errors = first.errors
         state.errors = Counter(errors.values())

@@ -66,9 +66,11 @@ def home_of_key(key: str) -> Home | None:
 def homes(ids: Sequence[str], suites: Sequence[str], gold_bytes: Sequence[int]) -> list[Home]:
     """The home of each document; depends on the manifest alone, never on what is selected or recorded."""
     parts = {suite: parts_for(count) for suite, count in Counter(suites).items()}
+    made: dict[Home, Home] = {}  # one object for each
     found = []
     for doc_id, suite, size in zip(ids, suites, gold_bytes, strict=True):
-        found.append(Home(suite, _own_part(doc_id) if size > OWN_PART_BYTES else _shared_part(doc_id, parts[suite])))
+        home = Home(suite, _own_part(doc_id) if size > OWN_PART_BYTES else _shared_part(doc_id, parts[suite]))
+        found.append(made.setdefault(home, home))
     return found
 
 

@@ -7,7 +7,7 @@ Making a plan writes nothing and calls nobody.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -25,6 +25,7 @@ from .providers.registry import find, lane_of, name_of, paid, resolved, run_name
 from .receipts import stored_receipts
 from .records import ABSENT, Doc, FileStamp, Receipt, Run, ScoreItem
 from .scorers import find as find_scorer
+from .settled import Settled, of_parts, read_settled
 from .tables import digests_table, part_stamp, read_digests, stamp_at
 
 __all__ = ["Plan", "RunPlan", "expand", "make_plan", "run_name"]
@@ -60,7 +61,8 @@ class RunPlan:
     ``resumed``: somebody has begun it before; ``receipts`` by doc_id; ``predict``: positions to ask for; ``again``:
     those of them that have a record already;
     ``why``: those asked for, by reason; ``stale``: doc_id and why its prediction is out of date;
-    ``part_files``: the parts that are there, by table (see layout.below); ``current``: parts that need nothing.
+    ``part_files``: the parts that are there, by table (see layout.below); ``current``: parts that need nothing;
+    ``settled``: what was seen when all was last well; ``unchanged``: whether that holds for all parts.
     """
 
     run: Run
@@ -72,6 +74,8 @@ class RunPlan:
     stale: list[tuple[str, str]] = field(default_factory=list)
     part_files: dict[str, set[layout.Home]] = field(default_factory=dict)
     current: set[Part] = field(default_factory=set)
+    settled: Settled = field(default_factory=Settled)
+    unchanged: bool = False
 
 
 @dataclass
@@ -244,21 +248,21 @@ def make_plan(out: str, corpus: Corpus, runs: Sequence[Run], selection: Selectio
 def _run_plan(plan: Plan, run: Run, new: bool) -> RunPlan:
     corpus, selection = plan.corpus, plan.selection
     made = RunPlan(run, resumed=not new)
+    listings: dict[str, dict[str, FileStamp]] = {}
     if not new:
         # Parts first: one that another driver makes meanwhile must not be seen without its receipts.
-        tables = itertools.product(selection.scorers, (layout.SCORES, layout.VERDICTS))
-        for table in (layout.below(scorer, name) for scorer, name in tables):
-            keys = storage.listed(storage.join(plan.out, run.name, table))
+        made.settled, listings = read_settled(plan.out, run.name), list_parts(plan, run.name)
+        for table, keys in listings.items():
             made.part_files[table] = {home for key in keys if (home := layout.home_of_key(key))}
         made.receipts = stored_receipts(plan.out, run.name, set(corpus.ids))
-    docs = {position: corpus.doc(position) for position in corpus.selected}
-    sources = {position: find(run.provider).source(doc, run.settings, run.options) for position, doc in docs.items()}
+    source_of = find(run.provider).source
+    sources = [source_of(corpus.doc(position), run.settings, run.options) for position in corpus.selected]
     stamps = corpus.stamps
-    if made.receipts and any(source not in stamps for source in sources.values()):
-        stamps = {**stamps, **storage.stat_many(sources.values())}
-    for position, doc in docs.items():
+    if made.receipts and any(source not in stamps for source in sources):
+        stamps = {**stamps, **storage.stat_many(sources)}
+    for position, source in zip(corpus.selected, sources, strict=True):
+        doc = corpus.doc(position)
         receipt = made.receipts.get(doc.doc_id)
-        source = sources[position]
         stale = _stale(plan, doc, receipt, source, stamps.get(source)) if receipt is not None else ""
         if stale:
             made.stale.append((doc.doc_id, stale))
@@ -269,8 +273,9 @@ def _run_plan(plan: Plan, run: Run, new: bool) -> RunPlan:
             if receipt is not None:
                 made.again.add(position)
     if not selection.rescore:
+        made.unchanged = bool(listings)
         for scorer in selection.scorers:
-            made.current |= _current_parts(plan, made, scorer)
+            _find_current(plan, made, scorer, listings)
     return made
 
 
@@ -298,13 +303,37 @@ def _stale(plan: Plan, doc: Doc, receipt: Receipt, source: str, stamp: FileStamp
     return ""
 
 
-def _current_parts(plan: Plan, made: RunPlan, scorer: str) -> set[Part]:
-    """A scorer's parts whose stamps say that they were made from just what would be scored now."""
-    names = (layout.SCORES, layout.VERDICTS) if plan.selection.verdicts else (layout.SCORES,)
-    tables, used = [layout.below(scorer, name) for name in names], find_scorer(scorer)
-    candidates = set.intersection(*(made.part_files.get(table, set()) for table in tables))
+def list_parts(plan: Plan, run: str) -> dict[str, dict[str, FileStamp]]:
+    """The files of a Run's tables, those of the selected scorers."""
+    tables = itertools.product(plan.selection.scorers, (layout.SCORES, layout.VERDICTS))
+    names = [layout.below(scorer, name) for scorer, name in tables]
+    return {name: storage.listed(storage.join(plan.out, run, name)) for name in names}
+
+
+def _find_current(plan: Plan, made: RunPlan, scorer: str, listings: Mapping[str, dict[str, FileStamp]]) -> None:
+    """Adds a scorer's parts that were made from just what would be scored now, as they were last seen or say."""
+    candidates = set.intersection(*(made.part_files.get(table, set()) for table in _tables(plan, scorer)))
+    stamps = part_stamps(plan, made, scorer, candidates)
+    tables = {name: files for name, files in listings.items() if name in _all_tables(scorer)}
+    made.unchanged = made.unchanged and made.settled.covers(tables, scorer, of_parts(stamps))
+    there = set(stamps) if made.unchanged else holding(plan, made, scorer, stamps)
+    made.current |= {Part(scorer, home) for home in there}
+
+
+def _tables(plan: Plan, scorer: str) -> list[str]:
+    """The tables that a part must be in."""
+    return _all_tables(scorer) if plan.selection.verdicts else _all_tables(scorer)[:1]
+
+
+def _all_tables(scorer: str) -> list[str]:
+    return [layout.below(scorer, name) for name in (layout.SCORES, layout.VERDICTS)]
+
+
+def part_stamps(plan: Plan, made: RunPlan, scorer: str, homes: Iterable[layout.Home]) -> dict[layout.Home, str]:
+    """What a scorer's parts would be made from now; without parts whose documents are not there."""
+    used = find_scorer(scorer)
     stamps = {}
-    for home in candidates:
+    for home in homes:
         items = [plan.item(made, position) for position in plan.recorded(made, home)]
         if items:
             with suppress(FileNotFoundError):  # a gold that has gone since: the part is made again, and says so
@@ -313,11 +342,18 @@ def _current_parts(plan: Plan, made: RunPlan, scorer: str) -> set[Part]:
                     files += [item.annotations for item in items if item.annotations]
                 digests = {path: plan.files.get(path, plan.corpus.stamps[path]) for path in files}
                 stamps[home] = part_stamp(used, items, digests)
-    places = [(home, layout.part(plan.out, made.run.name, table, home)) for home in stamps for table in tables]
+    return stamps
+
+
+def holding(plan: Plan, made: RunPlan, scorer: str, stamps: Mapping[layout.Home, str]) -> set[layout.Home]:
+    """Those of the parts that hold these stamps, in all tables that are wanted."""
+    places = [
+        (home, layout.part(plan.out, made.run.name, table, home)) for home in stamps for table in _tables(plan, scorer)
+    ]
     with ThreadPoolExecutor(16) as threads:
         there = list(threads.map(lambda place: stamp_at(place[1]), places))
     other = {home for (home, _), stamp in zip(places, there, strict=True) if stamp != stamps[home]}
-    return {Part(scorer, home) for home in stamps.keys() - other}
+    return stamps.keys() - other
 
 
 class FileDigests:

@@ -24,9 +24,12 @@ def stored_receipts(out: str, run: str, ids: set[str]) -> dict[str, Receipt]:
 
     The records are listed once, since one that was deleted is not done, whatever the index says.
     """
-    names = storage.listed(storage.join(out, run, "records"))
+    names = storage.listed(storage.join(out, run, "records")).keys()
     there = {doc_id for doc_id in ids if f"{storage.encode_id(doc_id)}.json" in names}
-    found = {doc_id: receipt for doc_id, receipt in _index(out, run)[0].items() if doc_id in there}
+    del names  # there may be millions
+    found = _index(out, run)[0]
+    for doc_id in found.keys() - there:
+        del found[doc_id]
     with ThreadPoolExecutor(16) as threads:
         for receipt in threads.map(lambda doc_id: read_receipt(out, run, doc_id), there - found.keys()):
             if receipt is not None:
@@ -81,8 +84,10 @@ def merge_index(out: str, run: str, receipts: Iterable[Receipt], without: frozen
 
     The files that went into it go afterwards: a receipt may be there twice for a while, but never not.
     """
-    newest, names = _index(out, run)
     fresh = list(receipts)
+    if not fresh and not without and len(storage.listed(storage.join(out, run, layout.RECEIPTS))) == 1:
+        return
+    newest, names = _index(out, run)
     if len(names) == 1 and not without and all(newest.get(receipt.doc_id) == receipt for receipt in fresh):
         return
     take_newer(newest, fresh)

@@ -6,6 +6,7 @@ predictions and scorer alone, and usage.json.
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -18,6 +19,8 @@ from .scorers import find
 from .scorers.contract import HEAD, Scorer
 from .tables import read_parts
 
+ROWS_AT_ONCE = 10_000  # of a table as Python objects
+
 
 class Derived(NamedTuple):
     """``files``: what a scorer's rows come to, by name below the run; the summary; error rows' texts by doc_id."""
@@ -29,9 +32,9 @@ class Derived(NamedTuple):
 
 @phase("summarising")
 def write_summaries(
-    out: str, run: Run, scorers: Sequence[Scorer], homes: Iterable[layout.Home], receipts: Collection[Receipt]
+    out: str, run: Run, scorers: Sequence[Scorer], homes: Iterable[layout.Home], usage: bytes
 ) -> list[Derived]:
-    """Writes what is derived from a Run's receipts and from the parts of each scorer, and returns the latter.
+    """Writes ``usage`` (of `usage_of`) and what is derived from the parts of each scorer, and returns the latter.
 
     Raises:
         DamagedPart: a part cannot be read; nothing of its scorer was written.
@@ -42,12 +45,15 @@ def write_summaries(
         table = layout.below(scorer.name, layout.SCORES)
         parts = read_parts([layout.part(out, run.name, table, home) for home in homes], scorer.scores)
         made.append(derived(run, scorer, parts))
-    first = any(scorer.name == layout.FIRST_SCORER for scorer in scorers)
-    first = first or storage.is_folder(storage.join(out, run.name, layout.SCORES))
-    files = [("usage.json", usage_file(receipts, first=first)), *(file for one in made for file in one.files.items())]
-    for name, data in files:
+    for name, data in [("usage.json", usage), *(file for one in made for file in one.files.items())]:
         storage.put(storage.join(out, run.name, name), data)
     return made
+
+
+def usage_of(out: str, run: str, scorers: Sequence[Scorer], receipts: Collection[Receipt]) -> bytes:
+    """usage.json of a Run that was scored by these, and perhaps by others before."""
+    first = any(scorer.name == layout.FIRST_SCORER for scorer in scorers)
+    return usage_file(receipts, first=first or storage.is_folder(storage.join(out, run, layout.SCORES)))
 
 
 def counted(run: Run, receipts: Collection[Receipt]) -> Derived:
@@ -59,16 +65,25 @@ def counted(run: Run, receipts: Collection[Receipt]) -> Derived:
 
 def derived(run: Run, scorer: Scorer, scores: Any) -> Derived:
     """What follows from a Run's score rows (an Arrow table)."""
-    rows = list(_rows(scorer, scores))
+    lines, errors = io.BytesIO(), {}
+
+    def passing() -> Iterator[dict[str, Any]]:
+        """The rows on their way into the summary: written, and errors noted."""
+        for row in _rows(scorer, scores):
+            lines.write(f"{line(row)}\n".encode())
+            if row["status"] == "error":
+                errors[row["doc_id"]] = row["error"]
+            yield row
+
     summary = {"run": run.name, "provider": run.provider, "settings": run.settings}
     if scorer.name != layout.FIRST_SCORER:
         summary["scorer"] = scorer.label
-    summary |= scorer.summarize(rows)
+    summary |= scorer.summarize(passing())
     files = {
-        layout.below(scorer.name, "scores.jsonl"): "".join(line(row) + "\n" for row in rows).encode(),
+        layout.below(scorer.name, "scores.jsonl"): lines.getvalue(),
         layout.below(scorer.name, "summary.json"): pretty(summary),
     }
-    return Derived(files, summary, {row["doc_id"]: row["error"] for row in rows if row["status"] == "error"})
+    return Derived(files, summary, errors)
 
 
 def usage_file(receipts: Iterable[Receipt], *, first: bool) -> bytes:
@@ -78,9 +93,10 @@ def usage_file(receipts: Iterable[Receipt], *, first: bool) -> bytes:
 
 def _rows(scorer: Scorer, scores: Any) -> Iterator[dict[str, Any]]:
     """Rows as scores.jsonl has them, sorted by suite and doc_id."""
-    for row in scores.sort_by([("suite", "ascending"), ("doc_id", "ascending")]).to_pylist():
-        keys = (*HEAD, *(scorer.figures if row["status"] == "scored" else ("error", *scorer.noted)))
-        yield {key: row[key] for key in keys}
+    for some in scores.sort_by([("suite", "ascending"), ("doc_id", "ascending")]).to_batches(ROWS_AT_ONCE):
+        for row in some.to_pylist():
+            keys = (*HEAD, *(scorer.figures if row["status"] == "scored" else ("error", *scorer.noted)))
+            yield {key: row[key] for key in keys}
 
 
 def usage(receipts: Iterable[Receipt]) -> dict[str, Any]:

@@ -57,6 +57,7 @@ def parquet_of(tables: Iterable[pa.Table], schema: pa.Schema, dictionaries: Sequ
     return sink.getvalue()
 
 
+ROWS_AT_ONCE = 50_000  # of an index
 FOOTER_BYTES = 16_384  # what is read of a part to learn its stamp
 
 
@@ -140,24 +141,25 @@ def receipts_table(receipts: Iterable[Receipt]) -> bytes:
     return parquet(pa.Table.from_pylist(rows, RECEIPTS), None, ["error", "error_type"])
 
 
-def read_receipts(data: bytes) -> list[Receipt]:
-    """The receipts of one file; none if it is damaged, since they can be made again from the records."""
-    return [Receipt(*row) for row in _rows(data, RECEIPTS)]
+def read_receipts(data: bytes) -> Iterator[Receipt]:
+    """The receipts of one file, as far as it can be read, since they can be made again from the records."""
+    return (Receipt(*row) for row in _rows(data, RECEIPTS))
 
 
 def _rows(data: bytes, schema: pa.Schema) -> Iterator[tuple[Any, ...]]:
-    """Rows of an index; none if it is damaged or has other columns, since an index can be made again."""
+    """Rows of an index, some at a time; those before a damage, none if it has other columns: it can be made again."""
     try:
-        table = _read(data, schema)
+        for batch in pq.ParquetFile(io.BytesIO(data)).iter_batches(ROWS_AT_ONCE, columns=schema.names):
+            yield from zip(*map(_values, batch.select(schema.names).cast(schema).columns), strict=True)
     except (pa.ArrowException, KeyError, ValueError, OSError):
-        return iter(())
-    return zip(*(_values(column) for column in table.columns), strict=True)
+        return
+    pa.default_memory_pool().release_unused()  # an index may be large, and what follows holds no tables
 
 
-def _values(column: pa.ChunkedArray) -> list[Any]:
+def _values(column: pa.Array) -> list[Any]:
     """The values of a column; equal texts that repeat are one object, since there are very many rows."""
     if pa.types.is_string(column.type):
-        coded = column.combine_chunks().dictionary_encode()
+        coded = column.dictionary_encode()
         words = coded.dictionary.to_pylist()
         if 2 * len(words) < len(column):
             return [None if number is None else words[number] for number in coded.indices.to_pylist()]

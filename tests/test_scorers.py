@@ -32,9 +32,12 @@ def annotated(tmp_path: Path) -> SmallCorpus:
     return corpus
 
 
+OTHERS = ("config.json", "digests.parquet", "usage.json", "settled.json")
+
+
 def files(out: str) -> dict[str, bytes]:
     """All that is derived, but for what a job notes of itself."""
-    keys = [key for key in storage.listed(out) if not key.endswith(("config.json", "digests.parquet", "usage.json"))]
+    keys = [key for key in storage.listed(out) if not key.endswith(OTHERS)]
     return {key: storage.read(storage.join(out, key)) for key in keys if "receipts" not in key and "records" not in key}
 
 

@@ -72,8 +72,10 @@ def is_text(kind: pa.DataType, *, binary: bool = False) -> bool:
 
 
 def texts(table: pa.Table, name: str) -> list[Any]:
-    """A column as a list of texts and None."""
-    return list(table.column(name).to_pylist())
+    """A column as a list of texts and None; equal texts are one object, since there may be millions of rows."""
+    coded = table.column(name).combine_chunks().dictionary_encode()
+    words = coded.dictionary.to_pylist()
+    return [None if number is None else words[number] for number in coded.indices.to_pylist()]
 
 
 def schemas_of(table: pa.Table) -> tuple[list[bytes | str], list[int | None]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from urllib.parse import quote
 
@@ -101,7 +102,9 @@ def load(
     if faults:
         raise faulty("manifest", address, faults)
     place = pinned(root)[0] if data_root else storage.parent(source)
-    paths = {name: [resolved(path, place) for path in texts(table, name)] for name in ("doc_path", "gt_path")}
+    place_of = cache(lambda path: resolved(path, place))
+    paths = {name: list(map(place_of, texts(table, name))) for name in ("doc_path", "gt_path")}
+    place_of.cache_clear()
     annotations: list[str | None] = [None] * len(table)
     if ANNOTATIONS in table.column_names:
         annotations = [path and resolved(path, place) for path in table.column(ANNOTATIONS).to_pylist()]

@@ -82,8 +82,8 @@ def job(folder: Path, *more: str) -> list[str]:
 def timed(*words: str) -> tuple[float, float, str]:
     """Seconds, the process's own peak memory in MB, and what it printed."""
     began = time.monotonic()
-    code = "import resource, sys; from oeb_ray.cli.main import main; ended = main(sys.argv[1:]); "
-    code += "print('peak', resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024); sys.exit(ended)"
+    code = "import sys; from oeb_ray.cli.main import main; from tests.bench.side import peak_kb; "
+    code += "ended = main(sys.argv[1:]); print('peak', peak_kb() // 1024); sys.exit(ended)"
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{' '.join(words)}\n{done.stdout}{done.stderr}")
