@@ -10,7 +10,7 @@ define install
 	$(BIN)/uv pip check --python $(BIN)/python --quiet
 endef
 
-.PHONY: demo test chaos statistics real-report bench bench-plan bench-pools test-harbor clean
+.PHONY: demo test chaos three-nodes statistics real-report bench bench-plan bench-pools test-harbor clean
 
 .venv/demo: pyproject.toml
 	$(call install,.)
@@ -28,6 +28,9 @@ test: .venv/test
 
 chaos: .venv/test
 	OEB_CHAOS_ROUNDS=50 $(BIN)/python -m pytest -q -m chaos tests --timeout 1200 $(ARGS)
+
+three-nodes: .venv/test
+	OEB_THREE_NODES=1 $(BIN)/python -m pytest -q -s tests/test_three_nodes.py $(ARGS)
 
 statistics: .venv/test
 	OEB_STATISTICS=1 $(BIN)/python -m pytest -q tests/scoring/test_summary.py $(ARGS)

@@ -22,9 +22,12 @@ START_ATTEMPTS = 4
 
 
 class Nodes:
-    """A head and one more node, each with one CPU. The environment at the start is that of all workers."""
+    """A head and other nodes, each with one CPU. The environment at the start is that of all workers.
 
-    def __init__(self) -> None:
+    ``memory``: bytes that each of them has for work; unless given, what Ray finds.
+    """
+
+    def __init__(self, others: int = 1, memory: int | None = None) -> None:
         from ray.cluster_utils import Cluster
 
         os.environ["RAY_AUTH_MODE"] = "disabled"  # loopback only
@@ -32,15 +35,19 @@ class Nodes:
             "num_cpus": 1, "include_dashboard": False, "object_store_memory": STORE_BYTES,
             "node_ip_address": "127.0.0.2", "_system_config": FAST_DEATHS,
         }  # fmt: skip
-        self._cluster: Any = Cluster(initialize_head=True, head_node_args=head)
-        self._other: Any = self._add()
+        self._more = {} if memory is None else {"memory": memory}
+        self._cluster: Any = Cluster(initialize_head=True, head_node_args=head | self._more)
+        self._added = 0
+        self._others: list[Any] = [self._add() for _ in range(others)]
 
     @property
     def address(self) -> str:
         return str(self._cluster.address)
 
     def _add(self) -> Any:
-        wanted = {"num_cpus": 1, "object_store_memory": STORE_BYTES, "node_ip_address": "127.0.0.3"}
+        self._added += 1
+        address = f"127.0.0.{2 + self._added}"
+        wanted = {"num_cpus": 1, "object_store_memory": STORE_BYTES, "node_ip_address": address, **self._more}
         for _ in range(START_ATTEMPTS - 1):
             with suppress(Exception):  # Ray gives its own processes 30 s, which is short beside much else to do
                 return self._cluster.add_node(**wanted)
@@ -50,9 +57,13 @@ class Nodes:
         self._cluster.shutdown()
 
     def kill_raylet(self) -> None:
-        """The node that is not the head dies, and another takes its place."""
-        self._cluster.remove_node(self._other, allow_graceful=False)
-        self._other = self._add()
+        """A node that is not the head dies, and another takes its place."""
+        self.kill_node()
+        self._others.append(self._add())
+
+    def kill_node(self) -> None:
+        """A node that is not the head dies."""
+        self._cluster.remove_node(self._others.pop(0), allow_graceful=False)
 
     def kill(self, title: str, *, alive: Callable[[], bool]) -> bool:
         """Kills one process whose title begins so, as soon as there is one; False if `alive` ends before."""

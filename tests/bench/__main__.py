@@ -41,8 +41,10 @@ OTHERS = ("value_f1 corpus",)
 ALONE = ("field_matching flat 20000", "field_matching nested 500", "field_matching nested 5000")  # growth, no peer
 PROFILED = {"mix": "the mix", "flat 5000": "5,000 flat rows", "nested 1000": "1,000 nested rows"}
 FURTHER = {
+    "runner": ("Where the time of a job goes beyond scoring", ["tests.bench.runner"]),
     "pools": ("How much of an account's limits a job uses", ["tests.bench.pools"]),
     "scale": ("How a job grows with its documents", ["tests.bench.scale", "--documents", "1000", "10000"]),
+    "million": ("A complete run of a million documents", ["tests.bench.million"]),
 }
 
 
@@ -52,7 +54,7 @@ def wanted() -> argparse.Namespace:
     parser.add_argument("--cases", nargs="*", default=known, metavar="CASE", help=f"of: {', '.join(known)}")
     parser.add_argument("--pairs", type=int, default=3, help="pairs of runs per case; 3 unless said")
     parser.add_argument("--corpus", type=Path, help="folder of a real corpus (manifest.parquet and what it names)")
-    parser.add_argument("--predictions", type=Path, help="predictions for --corpus; made of its golds unless given")
+    parser.add_argument("--predictions", type=Path, help="a system's, beside those of others, for --corpus")
     parser.add_argument("--python313", type=Path, help="a Python 3.13 for the peer that needs one; found by uv if not")
     parser.add_argument("--further", nargs="*", choices=list(FURTHER), default=list(FURTHER), help="runner's parts")
     parser.add_argument("--no-profile", action="store_true")
@@ -111,6 +113,14 @@ def run_pairs(chosen: argparse.Namespace) -> None:
 def further(chosen: argparse.Namespace) -> None:
     """The benchmarks of the runner and the profiles; what they print is kept beside the pairs."""
     jobs = {name: FURTHER[name][1] for name in chosen.further}
+    if chosen.corpus and chosen.predictions and "runner" in jobs:
+        jobs["runner"] = [
+            *jobs["runner"],
+            "--corpus",
+            str(chosen.corpus),
+            "--predictions",
+            str(chosen.predictions.parent),
+        ]
     for case in () if chosen.no_profile else PROFILED:
         path = case_file(case, chosen)
         jobs[f"profile {case}"] = ["tests.bench.shares", str(path)]
