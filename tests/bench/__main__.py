@@ -112,7 +112,7 @@ def run_pairs(chosen: argparse.Namespace) -> None:
 
 def further(chosen: argparse.Namespace) -> None:
     """The benchmarks of the runner and the profiles; what they print is kept beside the pairs."""
-    jobs = {name: FURTHER[name][1] for name in chosen.further}
+    jobs = {name: list(FURTHER[name][1]) for name in chosen.further}
     if chosen.corpus and chosen.predictions and "runner" in jobs:
         jobs["runner"] = [
             *jobs["runner"],
