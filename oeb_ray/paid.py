@@ -142,7 +142,7 @@ class PaidCall:
         attempt = new_attempt(self._doc_id, len(self.attempts) + 1, reason, place.account, place.owner.name)
         try:
             await self._write()
-            await self._claim(attempt)
+            await asyncio.to_thread(_claimed, place, attempt, looks=not self._replaces)
         except BaseException:
             self._pool.settle(place.job, place.run, reserved, 0.0)
             raise
@@ -160,19 +160,6 @@ class PaidCall:
                 self._settle(len(self.attempts) - 1, 0.0)
             raise
         await self._note_status()
-
-    async def _claim(self, attempt: Attempt) -> None:
-        place = self._place
-        if not await asyncio.to_thread(claim, place.out, place.run, attempt):
-            raise Taken(f"attempt {attempt.n} of {attempt.doc_id!r} is another job's")
-        if self._replaces:
-            return
-        try:  # one look, now that nobody else can begin; to read costs an object store less than to ask for its size
-            await asyncio.to_thread(storage.read, layout.record(place.out, place.run, attempt.doc_id))
-        except FileNotFoundError:
-            return
-        await asyncio.to_thread(note, place.out, place.run, attempt, outcome=f"{NOT_MADE}: recorded meanwhile")
-        raise Taken(f"{attempt.doc_id!r} has been recorded meanwhile")
 
     async def _note_status(self) -> None:
         """A refusal is an end, and costs what it states; an answer without a job is one too, lost if we die now."""
@@ -320,3 +307,21 @@ class PaidCall:
             self._pool.throttled()
         elif 200 <= response.status < 300:
             self._pool.proven()
+
+
+def _claimed(place: Place, attempt: Attempt, *, looks: bool) -> None:
+    """Claims an attempt, and ``looks`` once, now that nobody else can begin, whether the document has a record.
+
+    Raises:
+        Taken: the attempt is another job's, or there is a record.
+    """
+    if not claim(place.out, place.run, attempt):
+        raise Taken(f"attempt {attempt.n} of {attempt.doc_id!r} is another job's")
+    if not looks:
+        return
+    try:  # to read costs an object store less than to ask for its size
+        storage.read(layout.record(place.out, place.run, attempt.doc_id))
+    except FileNotFoundError:
+        return
+    note(place.out, place.run, attempt, outcome=f"{NOT_MADE}: recorded meanwhile")
+    raise Taken(f"{attempt.doc_id!r} has been recorded meanwhile")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..ask import Outcome, failed, predict, with_attempts
 from ..calls import ANSWERED, HEARTBEAT_SECONDS, Attempt, Owner, attempts_of, is_alive
@@ -19,8 +19,9 @@ from ..digests import digest
 from ..errors import AccountFailure, LimitReached, OebError, Unreachable, Unreadable, VendorError
 from ..paid import PaidCall, Place, Taken, http_client, patiently
 from ..pool import JobGone, Pool
+from ..providers.contract import Document
 from ..receipts import read_receipt
-from ..records import Doc, PredictBatch, Receipt
+from ..records import Doc, FileStamp, PredictBatch, Receipt
 from . import work
 from .contract import Predicted
 
@@ -98,9 +99,10 @@ class Account:
                 self._check(job)
                 continue
             running = bool(attempts) and attempts[-1].job_id is not None and not attempts[-1].is_free
+            source = await asyncio.to_thread(_source, batch, doc)  # before a slot is held for it
             try:
                 async with self.pool.slot(job, running=running and not batch.again):
-                    return await self._ask(job, batch, doc, attempts)
+                    return await self._ask(job, batch, source, attempts)
             except Taken:
                 self._check(job)
 
@@ -115,11 +117,10 @@ class Account:
         if job not in self.pool.members:
             raise JobGone(f"job {job} has left")
 
-    async def _ask(self, job: str, batch: PredictBatch, doc: Doc, attempts: list[Attempt]) -> Receipt:
+    async def _ask(self, job: str, batch: PredictBatch, source: _Source, attempts: list[Attempt]) -> Receipt:
         """Polls the job that is known, or submits; an attempt of unknown outcome is not repeated unasked."""
         run, last = batch.run, attempts[-1] if attempts else None
-        document, stamp = await asyncio.to_thread(work.source_of, run, doc)
-        earlier = await asyncio.to_thread(work.history_of, batch.out, run.name, doc.doc_id)
+        doc, document, stamp, earlier = source
         known_job = last is not None and last.job_id is not None and not last.is_free
         is_lost = last is not None and not known_job and last.is_open and not batch.again
         call = self._call(job, batch, doc, attempts, adopts=known_job or is_lost)
@@ -164,6 +165,20 @@ class Account:
             await asyncio.sleep(HEARTBEAT_SECONDS)
             for out in list(self._outs):
                 await asyncio.to_thread(self.owner.beat, out)
+
+
+class _Source(NamedTuple):
+    """What a document is asked for with: itself, its stamp, and what earlier records leave to the next."""
+
+    doc: Doc
+    document: Document
+    stamp: FileStamp
+    earlier: list[Any]
+
+
+def _source(batch: PredictBatch, doc: Doc) -> _Source:
+    document, stamp = work.source_of(batch.run, doc)
+    return _Source(doc, document, stamp, work.history_of(batch.out, batch.run.name, doc.doc_id))
 
 
 def _job_has_failed(outcome: Outcome) -> bool:
