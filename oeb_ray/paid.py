@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import httpx
 
@@ -19,7 +19,7 @@ from . import layout, storage
 from .calls import ANSWERED, NOT_MADE, REFUSED, Attempt, Owner, claim, new_attempt, note
 from .errors import NotSent, OebError, StorageError, Unreachable, VendorTimeout
 from .pool import Pool
-from .providers.contract import UNUSABLE, Response
+from .providers.contract import UNUSABLE, G, R, Response
 from .providers.transport import LOST, retry_after
 
 P = ParamSpec("P")
@@ -53,6 +53,17 @@ async def patiently(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
         await asyncio.sleep(AGAIN_SECONDS)
 
 
+class Worker(Protocol):
+    """Runs an async function of one argument where there is room for what takes long; see contract.Call.work."""
+
+    async def __call__(self, function: Callable[[G], Coroutine[Any, Any, R]], given: G) -> R: ...
+
+
+async def here(function: Callable[[G], Coroutine[Any, Any, R]], given: G) -> R:
+    """A Worker: in this process."""
+    return await function(given)
+
+
 class Taken(OebError):
     """Another job has claimed the attempt, or has recorded the document meanwhile; nothing was sent."""
 
@@ -74,7 +85,7 @@ class PaidCall:
     Args:
         before: earlier attempts. adopts: the last of them is to be brought to its end; its job, if known, is polled.
         timeout: seconds from the first request on. estimate: dollars that one attempt may cost, None if unknown.
-        replaces: the document has a record that is to be replaced.
+        replaces: the document has a record that is to be replaced. worker: does what `work` is given.
     """
 
     def __init__(
@@ -89,11 +100,12 @@ class PaidCall:
         timeout: float,
         estimate: float | None,
         replaces: bool,
+        worker: Worker = here,
     ) -> None:
         self.job_id = before[-1].job_id if adopts else None
         self.attempts = list(before)
         self._pool, self._client, self._place, self._doc_id = pool, client, place, doc_id
-        self._timeout, self._estimate, self._replaces = timeout, estimate, replaces
+        self._timeout, self._estimate, self._replaces, self._worker = timeout, estimate, replaces, worker
         self._until: float | None = None
         self._reserved: list[float | None] = [None] * len(before)
         if not replaces:  # else they count among what is recorded
@@ -127,6 +139,9 @@ class PaidCall:
         await asyncio.sleep(max(0.0, min(seconds, left)))
         if seconds >= left:
             raise VendorTimeout(f"no answer within {self._timeout:g} s")
+
+    async def work(self, function: Callable[[G], Coroutine[Any, Any, R]], given: G) -> R:
+        return await self._worker(function, given)
 
     # --- money ----------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from ..ask import Outcome, failed, predict, with_attempts
 from ..calls import ANSWERED, HEARTBEAT_SECONDS, Attempt, Owner, attempts_of, is_alive
 from ..digests import digest
 from ..errors import AccountFailure, LimitReached, OebError, Unreachable, Unreadable, VendorError
-from ..paid import PaidCall, Place, Taken, http_client, patiently
+from ..paid import PaidCall, Place, Taken, Worker, here, http_client, patiently
 from ..pool import JobGone, Pool
 from ..providers.contract import Document
 from ..receipts import read_receipt
@@ -30,10 +30,11 @@ WATCHING_SECONDS = 0.5  # between looks at a document that another job is asking
 
 
 class Account:
-    """See the module's text. All methods belong to one event loop."""
+    """See the module's text. All methods belong to one event loop. ``worker``: does what takes long, see Worker."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, worker: Worker = here) -> None:
         self.pool = Pool(name)
+        self._worker = worker
         self.owner = Owner()
         self._client = http_client()
         self._outs: set[str] = set()
@@ -151,6 +152,7 @@ class Account:
             timeout=options["timeout_s"],
             estimate=batch.run.lane.usd_per_doc if batch.run.lane else None,
             replaces=batch.again,
+            worker=self._worker,
         )
 
     async def _beat(self, out: str) -> None:

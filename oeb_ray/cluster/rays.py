@@ -13,7 +13,7 @@ import socket
 import sys
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -21,8 +21,10 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 
 from ..clock import phase
-from ..errors import InternalError, OebError, RequestError
+from ..errors import InternalError, OebError, RequestError, Unreachable
+from ..loops import finished
 from ..pool import JobGone
+from ..providers.contract import G, R
 from ..records import PartTask, PredictBatch
 from . import work
 from .account import PING_SECONDS, Account
@@ -39,12 +41,32 @@ POOL_NAME = "pool "  # begins the actors' names
 IDLE_SECONDS = 5.0  # that an actor without jobs and calls stays
 
 
+async def elsewhere(function: Callable[[G], Coroutine[Any, Any, R]], given: G) -> R:
+    """A Worker: on the node with the least to do. It needs no processor of Ray's, since the pool says how many run."""
+    done = _ELSEWHERE.remote(function, given)
+    try:
+        found: R = await done
+    except asyncio.CancelledError:
+        ray.cancel(done, force=True)
+        raise
+    except RayError as error:
+        raise Unreachable(f"the process that it ran in was lost: {type(error).__name__}") from error
+    return found
+
+
+def _finished(function: Callable[[G], Coroutine[Any, Any, R]], given: G) -> R:
+    return finished(function(given))
+
+
+_ELSEWHERE: Any = ray.remote(num_cpus=0, max_retries=0, scheduling_strategy="SPREAD")(_finished)
+
+
 @ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0, max_concurrency=1000)
 class PoolActor:
     """One per vendor account and cluster, named, shared by all jobs; it goes when the last of them has left."""
 
     def __init__(self, account: str) -> None:
-        self.account = Account(account)
+        self.account = Account(account, elsewhere)
         self._reaper: asyncio.Task[None] | None = None
 
     async def register(self, job: str, member: dict[str, Any]) -> None:

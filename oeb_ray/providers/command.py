@@ -3,18 +3,14 @@
 In: a document, its schema and the instruction, as files in a fresh folder. Out: what output.json holds, byte for byte,
 also of a command that was stopped at the deadline. The gold, the home folder and the network are out of reach (see
 sandbox.py). What it cost is read from usage.json, if it writes one. It goes through an account's pool like any vendor:
-claims before it starts, so many at once.
+claims before it starts, so many at once, on whatever node of the cluster has the least to do.
 """
 
 from __future__ import annotations
 
-import asyncio
 import math
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from .. import storage
@@ -24,13 +20,11 @@ from ..records import Doc
 from . import sandbox
 from .accepts import sent_name
 from .contract import Call, Document, Extraction, setting
+from .errand import OUTPUT, USAGE, Errand, run_errand
 from .gateway import host_fault
 from .instruction import instruction
-from .sandbox import BUBBLEWRAP, NO_ISOLATION, Ended, Limits, Room
+from .sandbox import BUBBLEWRAP, NO_ISOLATION
 
-OUTPUT, USAGE = "output.json", "usage.json"
-LARGEST_OUTPUT, LARGEST_USAGE = 64 * 2**20, 2**20
-SHORTEST_KEY = 8  # signs from which a value is taken for a secret
 _COST = ("usd", "cost_usd", "total_cost_usd")
 _IN, _OUT = ("tokens_in", "input_tokens"), ("tokens_out", "output_tokens")
 
@@ -107,57 +101,49 @@ class Command:
         options: CommandOptions,
         call: Call | None,
     ) -> Extraction:
-        """Runs setup and command in a fresh room.
+        """Runs setup and command in a fresh room, under one claim; what ends before the command began costs nothing.
 
         Raises:
             VendorError: no output.json, or none that can be taken. VendorTimeout: none when the time was up.
+            Unreachable: the machine that it ran on was lost.
         """
         if call is None:
             raise TypeError("a command is run under a claim")
-        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="oeb-room-"))
-        try:
-            return await self._in_room(folder, document, schema, settings, options, call)
-        finally:
-            await asyncio.shield(asyncio.to_thread(sandbox.clear_room, folder))
+        errand = self._errand(document, schema, settings, options, call.remaining())
+        async with call.paid("first"):
+            done = await call.work(run_errand, errand)
+            if done.fault:  # before the command began: nothing was spent
+                raise VendorError(done.fault, body=done.raw)
+        _bill(done.usage, call)
+        if done.unusable:
+            raise VendorError(done.unusable, body=done.raw)
+        if done.output is None:
+            raise (VendorTimeout if done.late else VendorError)(f"it left no {OUTPUT}: {done.ended}", body=done.raw)
+        return Extraction(done.output, done.raw)
 
-    async def _in_room(
+    def _errand(
         self,
-        folder: Path,
         document: Document,
         schema: dict[str, Any],
         settings: CommandSettings,
         options: CommandOptions,
-        call: Call,
-    ) -> Extraction:
-        secrets = {name: os.environ[name] for name in self.credential if os.environ.get(name)}
-        name = sent_name(document, options.send_name)
-        text = pretty(schema)
+        seconds: float,
+    ) -> Errand:
+        name, text = sent_name(document, options.send_name), pretty(schema)
         told = instruction(name, text.decode()).encode()
-        files = {name: document.data, "schema.json": text, "instruction.md": told}
-        shown = await asyncio.to_thread(_furnish, folder, files, _shown(options.show, document.doc_id))
-        env = {"OEB_DOCUMENT": name, "OEB_MODEL": settings.model}
-        limits = Limits(disk=int(options.disk_gb * 1e9))
-        if settings.setup:
-            room = Room(folder, shown, env, network=True, isolation=options.isolation)
-            ended = await sandbox.run(settings.setup, room, limits, options.setup_seconds)
-            if ended.code or ended.cut:
-                raise VendorError(f"the setup ended with {ended.cut or ended.code}", body=_evidence(ended, secrets))
-        async with call.paid("first"):
-            hosts = _listed(options.allow_hosts)
-            room = Room(folder, shown, env | secrets, isolation=options.isolation, hosts=hosts)
-            ended = await sandbox.run(settings.command, room, limits, max(0.0, call.remaining()))
-        raw = _evidence(ended, secrets)
-        _bill(folder, call)
-        try:
-            output = await asyncio.to_thread(sandbox.take_file, folder, OUTPUT, LARGEST_OUTPUT)
-        except ValueError as error:
-            raise VendorError(str(error), body=raw) from error
-        if output is None:
-            kind = VendorTimeout if ended.cut.startswith(sandbox.TOO_LONG) else VendorError
-            raise kind(f"it left no {OUTPUT}: {ended.cut or f'it ended with {ended.code}'}", body=raw)
-        if any(value.encode() in output for value in secrets.values() if len(value) >= SHORTEST_KEY):
-            raise VendorError(f"{OUTPUT} holds a key of the environment; it is not kept", body=raw)
-        return Extraction(output, raw)
+        return Errand(
+            settings.command,
+            max(0.0, seconds),
+            {name: document.data, "schema.json": text, "instruction.md": told},
+            _shown(options.show, document.doc_id),
+            {"OEB_DOCUMENT": name, "OEB_MODEL": settings.model},
+            self.credential,
+            settings.setup,
+            options.setup_seconds,
+            int(options.disk_gb * 1e9),
+            options.isolation,
+            _listed(options.allow_hosts),
+        )
 
 
 def with_keys(settings: Mapping[str, Any] | None) -> Command:
@@ -171,25 +157,6 @@ def _listed(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _furnish(folder: Path, files: Mapping[str, bytes], shown: Mapping[str, str]) -> dict[str, str]:
-    """Makes the room with its files and copies of the folders that are shown; where these are, by where they are seen.
-
-    Raises RequestError for a folder that is empty.
-    """
-    sandbox.make_room(folder)
-    for name, data in files.items():
-        sandbox.put_file(folder, f"app/{name}", data)
-    places = {}
-    for number, (inside, outside) in enumerate(shown.items()):
-        found = storage.listed(outside)
-        if not found:
-            raise RequestError(f"show: there is nothing at {outside}")
-        for path in found:
-            sandbox.put_file(folder, f"shown-{number}/{path}", storage.read(storage.join(outside, path)))
-        places[inside] = f"shown-{number}"
-    return places
-
-
 def _shown(text: str, doc_id: str) -> dict[str, str]:
     """The folders of the option ``show``, by where they are seen. Raises RequestError."""
     found = {}
@@ -201,20 +168,10 @@ def _shown(text: str, doc_id: str) -> dict[str, str]:
     return found
 
 
-def _evidence(ended: Ended, secrets: Mapping[str, str]) -> dict[str, Any]:
-    """What the record keeps of how it went, without keys."""
-    said = ended.said
-    for name, value in secrets.items():
-        if len(value) >= SHORTEST_KEY:
-            said = said.replace(value, f"<{name}>")
-    refused = {"hosts_refused": list(ended.refused)} if ended.refused else {}
-    return {"exit_code": ended.code, "stopped": ended.cut or None, "said": said, **refused}
-
-
-def _bill(folder: Path, call: Call) -> None:
+def _bill(usage: bytes | None, call: Call) -> None:
     """Notes what usage.json states: its own keys, or the result of an agent that uses these names."""
     try:
-        found = read_json(sandbox.take_file(folder, USAGE, LARGEST_USAGE) or b"null")
+        found = read_json(usage or b"null")
     except ValueError:
         return
     if not isinstance(found, dict):

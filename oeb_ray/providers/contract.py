@@ -10,14 +10,17 @@ import dataclasses
 import math
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from ..errors import suggestion
 from ..records import Doc
 from ..storage import absolute
+
+G = TypeVar("G")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,16 @@ class Call(Protocol):
 
     async def sleep(self, seconds: float) -> None:
         """Waits, at most as long as the budget lasts."""
+        ...
+
+    async def work(self, function: Callable[[G], Coroutine[Any, Any, R]], given: G) -> R:
+        """What ``function`` returns, run where there is room for what takes long: here, or on a node of the cluster.
+
+        ``function``, ``given`` and what is returned travel: nothing in them is a key.
+
+        Raises:
+            Unreachable: the process that ran it was lost.
+        """
         ...
 
 

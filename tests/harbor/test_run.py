@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import time
@@ -13,11 +14,11 @@ import pytest
 from oeb_ray import run, storage
 from oeb_ray.cli.main import main
 from oeb_ray.cluster.inline import InlineCluster
-from oeb_ray.cluster.rays import RayCluster
+from oeb_ray.cluster.rays import RayCluster, elsewhere
 from oeb_ray.config import Job
 from oeb_ray.corpus.manifest import load
 from oeb_ray.corpus.tasks import MANIFEST
-from oeb_ray.errors import RequestError
+from oeb_ray.errors import RequestError, Unreachable
 from oeb_ray.harbor.agents import job_for
 from oeb_ray.harbor.judging import Submitted, judge_all
 from oeb_ray.harbor.rewards import judge_run, summary_of
@@ -141,6 +142,31 @@ def test_on_a_cluster_the_rewards_are_the_same(tmp_path: Path, nodes: Nodes) -> 
     finally:
         cluster.close()
     assert [row["reward"] for row in rows] == [1.0] * 4
+
+
+async def node_of(number: int) -> str:
+    """The node that this runs on, after a while, so that one alone cannot do all; the process of -1 dies."""
+    import ray
+
+    await asyncio.sleep(0.5)
+    if number < 0:
+        os._exit(1)
+    return str(ray.get_runtime_context().get_node_id())
+
+
+@pytest.mark.ray
+def test_commands_are_spread_over_the_nodes_and_a_lost_one_is_said(nodes: Nodes) -> None:
+    """They do not share the node of their account's pool."""
+
+    async def many() -> list[str | BaseException]:
+        return await asyncio.gather(*(elsewhere(node_of, number) for number in range(-1, 6)), return_exceptions=True)
+
+    cluster = RayCluster(nodes.address)
+    try:
+        lost, *found = asyncio.run(many())
+    finally:
+        cluster.close()
+    assert isinstance(lost, Unreachable) and len(set(map(str, found))) == 2, found
 
 
 @needs_rooms

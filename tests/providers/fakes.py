@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -63,6 +63,9 @@ class FakeCall:
 
     def remaining(self) -> float:
         return self.budget - self.clock
+
+    async def work(self, function: Callable[[Any], Awaitable[Any]], given: Any) -> Any:
+        return await function(given)
 
     @asynccontextmanager
     async def paid(self, reason: str) -> AsyncIterator[None]:

@@ -16,7 +16,7 @@ import pytest
 from oeb_ray.errors import DocumentError, RequestError, VendorError, VendorTimeout
 from oeb_ray.plan import expand
 from oeb_ray.providers import command as commands
-from oeb_ray.providers import sandbox
+from oeb_ray.providers import errand, sandbox
 from oeb_ray.providers.command import Command, CommandOptions, CommandSettings
 from oeb_ray.providers.contract import Document, Extraction
 from oeb_ray.providers.registry import paid
@@ -44,6 +44,9 @@ class Paying:
 
     def billed(self, **figures: Any) -> None:
         self.bills.append(figures)
+
+    async def work(self, function: Any, given: Any) -> Any:
+        return await function(given)
 
 
 def run(
@@ -128,7 +131,7 @@ def test_the_disk_is_not_filled(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(VendorError, match="more than 20000000 bytes on disk") as told:
         run("while :; do i=$((i+1)); head -c 4000000 /dev/zero > f$i; done", disk_gb=0.02)
     assert told.value.body["exit_code"] == -9
-    monkeypatch.setattr(commands, "Limits", lambda disk: Limits(disk=disk, entries=100))
+    monkeypatch.setattr(errand, "Limits", lambda disk: Limits(disk=disk, entries=100))
     with pytest.raises(VendorError, match="more than 100 files"):
         run("while :; do i=$((i+1)); : > f$i; done")
 
@@ -184,7 +187,7 @@ def test_a_key_reaches_the_command_and_nothing_that_is_stored(monkeypatch: pytes
 
 
 @needs_rooms
-def test_the_setup_comes_before_the_claim_and_its_files_stay() -> None:
+def test_the_setup_comes_before_the_command_and_its_files_stay() -> None:
     call = Paying(20)
     program = "~/.local/bin/agent"
     setup = (
@@ -193,7 +196,7 @@ def test_the_setup_comes_before_the_claim_and_its_files_stay() -> None:
     assert run("agent", setup=setup, call=call).prediction == b"{}\n"
     with pytest.raises(VendorError, match="the setup ended with 9"):
         run("agent", setup="exit 9", call=call)
-    assert call.claims == 1
+    assert call.claims == 2 and not call.bills, "of the second nothing was spent"
 
 
 @needs_rooms
@@ -203,7 +206,7 @@ def test_folders_that_are_shown_are_read_only_copies(tmp_path: Path) -> None:
     show = f"/solution={tmp_path}/{{doc_id}}/solution"
     made = run("cp /solution/more/expected.json output.json; touch /solution/x || echo no", show=show)
     assert made.prediction == b'{"total": 5}' and made.raw["said"].endswith("no\n")
-    with pytest.raises(RequestError, match="there is nothing at"):
+    with pytest.raises(VendorError, match="there is nothing at"):
         run("true", show=f"/solution={tmp_path}/other")
 
 
