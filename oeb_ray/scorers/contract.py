@@ -103,13 +103,19 @@ def prediction_of(given: Given) -> dict[str, Any] | Graded:
     return value
 
 
+LARGE_GOLD = 65_536  # bytes from which few are kept, since what is read of them is ten times as large
+
+
 @lru_cache(maxsize=64)
 def parsed_schema(text: str) -> Any:
     """A schema is read once by a worker, not once per document."""
     return read_json(text.encode("utf-8", "surrogatepass"))
 
 
-@lru_cache(maxsize=16)
 def parsed_gold(data: bytes) -> Any:
     """A gold is read once by a worker, not once per Run; parsed documents are never changed."""
-    return read_json(data)
+    return _few(data) if len(data) > LARGE_GOLD else _many(data)
+
+
+_few = lru_cache(maxsize=16)(read_json)
+_many = lru_cache(maxsize=64)(read_json)  # as many as a part has: that of another Run often follows
