@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from oeb_ray.scoring.field_matching import large, score
 
@@ -19,7 +21,7 @@ SCORER = str(Path(large.__file__).parent)
 LEAST = 0.01  # smaller shares are summed up
 
 
-def samples(documents: list[dict[str, object]]) -> Counter[str]:
+def samples(documents: list[dict[str, Any]]) -> Counter[str]:
     """Samples per ``module.function`` of the scorer."""
     counted: Counter[str] = Counter()
 
@@ -52,6 +54,44 @@ def told(counted: Counter[str]) -> list[str]:
     return lines
 
 
-if __name__ == "__main__":
+def bare_walk(documents: list[dict[str, Any]]) -> tuple[int, float]:
+    """How many values the documents hold, and the seconds of a walk that looks each of them up in a dictionary once."""
+    began, seen = time.process_time(), 0
+    for one in documents:
+        keys: dict[Any, int] = {}
+        waiting = [one["pred"], one["gold"]]
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, dict):
+                waiting.extend(value.values())
+            elif isinstance(value, list):
+                waiting.extend(value)
+            else:
+                keys.setdefault(value, len(keys))
+                seen += 1
+    return seen, time.process_time() - began
+
+
+def limit(documents: list[dict[str, Any]]) -> str:
+    """How far scoring is from a program that only looks at every value."""
+    began = time.process_time()
+    for one in documents:
+        score(one["pred"], one["gold"], one["schema"])
+    seconds = time.process_time() - began
+    values, bare = bare_walk(documents)
+    return (
+        f"Scoring takes {seconds:.3g} s of processor time for {values:,} values, {seconds / values * 1e6:.2f} us each. "
+        f"A bare walk that looks every value up in a dictionary once takes {bare:.3g} s, {bare / seconds:.0%} of it: "
+        "without compiled code of our own nothing could be quicker than that, and it neither compares nor pairs."
+    )
+
+
+def main() -> None:
     with Path(sys.argv[1]).open(encoding="utf-8") as text:
-        print("\n".join(told(samples([json.loads(line) for line in text]))))
+        documents = [json.loads(line) for line in text]
+    counted = samples(documents)
+    print("\n".join([limit(documents), "", *told(counted)]))
+
+
+if __name__ == "__main__":
+    main()
