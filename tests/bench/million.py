@@ -131,11 +131,9 @@ def main() -> None:
         ("nothing to do", ["benchmark", *job(given.folder)]),
         ("show", ["show", str(given.folder / "out")]),
     ):
-        seconds, memory, text = timed(*words)
-        print(json.dumps({"documents": given.documents, name: round(seconds, 1), "MB": memory}), flush=True)
-        if name != "show":
-            last = next(line for line in text.splitlines() if "documents" in line and "failed" in line)
-            print(last, flush=True)
+        took = timed(*words)
+        told = {"documents": given.documents, name: round(took.seconds, 2), "MB": took.memory}
+        print(json.dumps(told | {"requests": took.requests}), flush=True)
     if not given.keep:
         shutil.rmtree(given.folder)
 

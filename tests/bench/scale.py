@@ -14,12 +14,17 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial, partialmethod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from oeb_ray.backends import Folder
 
 SYSTEMS = ("a", "b", "c")
 FIELDS = ("number", "date", "name", "total")
@@ -79,30 +84,68 @@ def job(folder: Path, *more: str) -> list[str]:
     ]  # fmt: skip
 
 
-def timed(*words: str) -> tuple[float, float, str]:
-    """Seconds, the process's own peak memory in MB, and what it printed."""
+PAGE = 1000  # names in one answer of an object store
+VERBS = ("read", "put", "create", "delete", "stat", "list", "read_tail", "is_folder", "folders")
+CODE = """
+import sys
+from tests.bench.scale import counting_requests
+from tests.bench.side import peak_kb
+from oeb_ray.cli.main import main
+requests = counting_requests()
+ended = main(sys.argv[1:])
+print("peak", peak_kb() // 1024, "requests", sum(requests.values()))
+sys.exit(ended)
+"""
+
+
+def counting_requests() -> Counter[str]:
+    """What this process asks of the local disk from now on, as an object store would count it."""
+    counted: Counter[str] = Counter()
+
+    def noted(verb: str, usual: Callable[..., Any], disk: Folder, *given: Any) -> Any:
+        found = usual(disk, *given)
+        counted[verb] += 1 + (len(found) // PAGE if verb == "list" else 0)
+        return found
+
+    for verb in VERBS:
+        setattr(Folder, verb, partialmethod(partial(noted, verb, getattr(Folder, verb))))
+    return counted
+
+
+class Timed(NamedTuple):
+    """Seconds, the process's own peak memory in MB, its requests to storage, and what it printed."""
+
+    seconds: float
+    memory: float
+    requests: int
+    text: str
+
+
+def timed(*words: str) -> Timed:
+    """Runs `oeb` in a fresh process."""
     began = time.monotonic()
-    code = "import sys; from oeb_ray.cli.main import main; from tests.bench.side import peak_kb; "
-    code += "ended = main(sys.argv[1:]); print('peak', peak_kb() // 1024); sys.exit(ended)"
-    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", CODE, *words], capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{' '.join(words)}\n{done.stdout}{done.stderr}")
-    text, _, peak = done.stdout.rpartition("peak ")
-    return time.monotonic() - began, float(peak), text
+    text, _, told = done.stdout.rpartition("peak ")
+    memory, _, requests = told.split()
+    return Timed(time.monotonic() - began, float(memory), int(requests), text)
 
 
 def measure(folder: Path, documents: int, *more: str) -> dict[str, Any]:
     """One size: made, run, and run again."""
     shutil.rmtree(folder, ignore_errors=True)
     make(folder, documents)
-    first, memory, _ = timed("benchmark", *job(folder, *more))
-    again, memory_again, _ = timed("benchmark", *job(folder, *more))
-    shown, _, _ = timed("show", str(folder / "out"))
+    first = timed("benchmark", *job(folder, *more))
+    again = timed("benchmark", *job(folder, *more))
+    shown = timed("show", str(folder / "out"))
     parts = list((folder / "out").glob("*/scores.parquet/**/*.parquet"))
     return {
-        "documents": documents, "seconds": round(first, 1), "ms per document and run": first / documents / 3 * 1000,
-        "driver MB": memory, "again s": round(again, 1), "again MB": memory_again, "show s": round(shown, 2),
-        "parts of a table": len(parts) // 3, "at most": documents // 32,
+        "documents": documents, "seconds": round(first.seconds, 1),
+        "ms per document and run": round(first.seconds / documents / len(SYSTEMS) * 1000, 2),
+        "driver MB": first.memory, "again s": round(again.seconds, 1), "again MB": again.memory,
+        "again requests": again.requests, "show s": round(shown.seconds, 2),
+        "parts of a table": len(parts) // len(SYSTEMS), "at most": documents // 32,
     }  # fmt: skip
 
 
