@@ -15,10 +15,12 @@ import polars
 import pyarrow.parquet as pq
 import pytest
 
-from oeb_ray import storage, tables
+from oeb_ray import ready, storage, tables
+from oeb_ray.cluster import rays
 from oeb_ray.cluster.contract import Lost
 from oeb_ray.cluster.inline import InlineCluster
 from oeb_ray.cluster.rays import RayCluster
+from oeb_ray.cost import Cost
 from oeb_ray.errors import InternalError
 from oeb_ray.records import PartTask, PredictBatch
 from oeb_ray.scorers import field_matching
@@ -46,6 +48,13 @@ def expected(small: SmallCorpus, tmp_path_factory: pytest.TempPathFactory) -> tu
 def test_ray_gives_the_same_bytes(small, expected, ray_cluster, tmp_path) -> None:
     run_inline(overrides(small, tmp_path), ray_cluster)
     assert contents(str(tmp_path)) == expected[1]
+
+
+@pytest.mark.ray
+def test_parts_that_state_their_memory_give_the_same_bytes(small, expected, ray_cluster, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(ready, "expected", lambda *sizes: Cost(1.0, 2 * rays.SMALL))
+    run_inline(overrides(small, tmp_path / "out"), ray_cluster)
+    assert contents(str(tmp_path / "out")) == expected[1]
 
 
 @pytest.mark.ray

@@ -18,9 +18,9 @@ import pytest
 
 from oeb_ray import read_scores, storage
 from oeb_ray.cost import expected
+from tests.bench.corpora import document
 from tests.helpers import SmallCorpus, contents, corpus_of, gold_of, oeb, overrides, start_oeb
 from tests.nodes import Nodes
-from tests.test_memory import rows
 
 pytestmark = [
     pytest.mark.ray,
@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.timeout(1800),
     pytest.mark.skipif(not os.environ.get("OEB_THREE_NODES"), reason="takes minutes: OEB_THREE_NODES=1 runs it"),
 ]
-GIANT, ROWS, MEMORY = "giant", 14_000, 500_000_000
+GIANT, ROWS, MEMORY = "giant", 16_000, 150_000_000  # such a table takes twice that
 
 
 @pytest.fixture
@@ -97,8 +97,9 @@ def test_the_real_corpus_while_nodes_die(s3: str, three: Nodes, outside_data: Pa
 
 @pytest.fixture
 def with_giant(tmp_path: Path) -> SmallCorpus:
-    golds = {f"doc {number:03}": gold_of(number) for number in range(200)} | {GIANT: rows(1, ROWS)}
-    texts = {doc_id: json.dumps(gold) for doc_id, gold in golds.items()} | {GIANT: json.dumps(rows(2, ROWS))}
+    giant = document(GIANT, "flat", ROWS, 1)
+    golds = {f"doc {number:03}": gold_of(number) for number in range(200)} | {GIANT: giant["gold"]}
+    texts = {doc_id: json.dumps(gold) for doc_id, gold in golds.items()} | {GIANT: json.dumps(giant["pred"])}
     return corpus_of(tmp_path / "corpus", golds, {"good": texts})
 
 

@@ -140,8 +140,8 @@ class RayCluster:
         if self.slots < 1:
             ray.shutdown()
             raise RequestError(f"the Ray cluster at {address or 'this machine'} has no CPU to work with")
-        self._predict = ray.remote(work.do_predict).options(num_cpus=1, max_retries=0)
-        self._score = ray.remote(work.do_score).options(num_cpus=1, max_retries=0)
+        self._predict = ray.remote(num_cpus=1, max_retries=0)(work.do_predict)
+        self._score = ray.remote(num_cpus=1, max_retries=0)(work.do_score)
         self._pending: dict[ray.ObjectRef[Any], PredictBatch | PartTask] = {}
         self._actors: dict[str, Any] = {}
         self._job = uuid.uuid4().hex
