@@ -27,6 +27,7 @@ def finish(plan: Plan, made: RunPlan, *, worked: bool) -> list[Derived]:
         DamagedPart: a part cannot be read.
     """
     out, run = plan.out, made.run.name
+    plan.files.save()
     scorers = [find(name) for name in plan.selection.scorers]
     usage = usage_of(out, run, scorers, made.receipts.values())
     if not worked and (known := _unchanged(plan, made, usage)):
@@ -36,7 +37,6 @@ def finish(plan: Plan, made: RunPlan, *, worked: bool) -> list[Derived]:
     for table, homes in made.part_files.items():
         for home in homes - expected:
             storage.delete(layout.part(out, run, table, home))
-    plan.files.save()
     if derived:
         files = {USAGE: usage} | {name: data for one in derived for name, data in one.files.items()}
         _settle(plan, made, expected, files, derived[0].errors)
