@@ -27,6 +27,7 @@ from .providers.registry import find
 from .providers.schema import prepared
 from .records import FileStamp, Receipt, Run
 
+MOST_PAGES = 1_000_000
 ERROR_LENGTH = 600
 RETRYABLE = frozenset({"VendorTimeout", "Unreachable", "NotSent", "Unreadable", "WorkerLost"})  # whatever their status
 TRANSIENT = frozenset({408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
@@ -289,4 +290,9 @@ def receipt_of(record: dict[str, Any]) -> Receipt:
         wall_s=cost["wall_s"],
         attempts=cost["attempts"],
         unpriced=cost["unpriced"],
+        pages=_pages(record.get("pages")),
     )
+
+
+def _pages(stated: Any) -> int | None:
+    return stated if type(stated) is int and 0 < stated < MOST_PAGES else None

@@ -12,7 +12,8 @@ from .digests import digest
 from .plan import Plan, RunPlan, holding, list_parts, part_stamps
 from .scorers import find
 from .settled import of_parts, summary_of, write_settled
-from .summaries import Derived, usage_of, write_summaries
+from .summaries import Derived, write_summaries
+from .usage import usage_file
 
 USAGE, FILES = "usage.json", ("scores.jsonl", "summary.json")
 
@@ -29,7 +30,9 @@ def finish(plan: Plan, made: RunPlan, *, worked: bool) -> list[Derived]:
     out, run = plan.out, made.run.name
     plan.files.save()
     scorers = [find(name) for name in plan.selection.scorers]
-    usage = usage_of(out, run, scorers, made.receipts.values())
+    first = layout.FIRST_SCORER in plan.selection.scorers or storage.is_folder(storage.join(out, run, layout.SCORES))
+    suites = dict(zip(plan.corpus.ids, plan.corpus.suites, strict=True))
+    usage = usage_file(made.receipts.values(), suites, first=first)
     if not worked and (known := _unchanged(plan, made, usage)):
         return known
     expected = {home for home in plan.members if plan.recorded(made, home)}

@@ -84,7 +84,7 @@ class Receipt:
     again may help. Digests are SHA-256 in hex; ``prediction_sha256`` is None where no prediction was stored.
     Money in ``usd`` (dollars stated by the vendor) and ``credits`` (vendor's own); ``wall_s`` in seconds. ``attempts``
     counts how often the document was asked for, over all its records: of two receipts the one with more is newer.
-    ``unpriced``: those of them that may have cost dollars which nobody has stated.
+    ``unpriced``: those of them that may have cost dollars which nobody has stated. ``pages``: as the vendor counts.
     """
 
     doc_id: str
@@ -104,6 +104,7 @@ class Receipt:
     wall_s: float
     attempts: int
     unpriced: int
+    pages: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ predictions and scorer alone, and usage.json.
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -15,7 +14,6 @@ from . import layout, storage
 from .clock import phase
 from .jsontext import line, pretty
 from .records import Receipt, Run
-from .scorers import find
 from .scorers.contract import HEAD, Scorer
 from .tables import read_parts
 
@@ -34,7 +32,7 @@ class Derived(NamedTuple):
 def write_summaries(
     out: str, run: Run, scorers: Sequence[Scorer], homes: Iterable[layout.Home], usage: bytes
 ) -> list[Derived]:
-    """Writes ``usage`` (of `usage_of`) and what is derived from the parts of each scorer, and returns the latter.
+    """Writes ``usage`` (usage.json) and what is derived from the parts of each scorer, and returns the latter.
 
     Raises:
         DamagedPart: a part cannot be read; nothing of its scorer was written.
@@ -48,12 +46,6 @@ def write_summaries(
     for name, data in [("usage.json", usage), *(file for one in made for file in one.files.items())]:
         storage.put(storage.join(out, run.name, name), data)
     return made
-
-
-def usage_of(out: str, run: str, scorers: Sequence[Scorer], receipts: Collection[Receipt]) -> bytes:
-    """usage.json of a Run that was scored by these, and perhaps by others before."""
-    first = any(scorer.name == layout.FIRST_SCORER for scorer in scorers)
-    return usage_file(receipts, first=first or storage.is_folder(storage.join(out, run, layout.SCORES)))
 
 
 def counted(run: Run, receipts: Collection[Receipt]) -> Derived:
@@ -86,35 +78,9 @@ def derived(run: Run, scorer: Scorer, scores: Any) -> Derived:
     return Derived(files, summary, errors)
 
 
-def usage_file(receipts: Iterable[Receipt], *, first: bool) -> bytes:
-    """usage.json; with the version of the first scorer where there are rows of it."""
-    return pretty(usage(receipts) | ({"scorer": find(layout.FIRST_SCORER).label} if first else {}))
-
-
 def _rows(scorer: Scorer, scores: Any) -> Iterator[dict[str, Any]]:
     """Rows as scores.jsonl has them, sorted by suite and doc_id."""
     for some in scores.sort_by([("suite", "ascending"), ("doc_id", "ascending")]).to_batches(ROWS_AT_ONCE):
         for row in some.to_pylist():
             keys = (*HEAD, *(scorer.figures if row["status"] == "scored" else ("error", *scorer.noted)))
             yield {key: row[key] for key in keys}
-
-
-def usage(receipts: Iterable[Receipt]) -> dict[str, Any]:
-    """What a Run used: documents, attempts, seconds, and money where the vendor stated it."""
-    listed = sorted(receipts, key=lambda receipt: receipt.doc_id)
-
-    def total(values: list[Any]) -> float | None:
-        stated = [value for value in values if value is not None]
-        return math.fsum(stated) if stated else None
-
-    return {
-        "documents": len(listed),
-        "unanswered": sum(receipt.error is not None for receipt in listed),
-        "attempts": sum(receipt.attempts for receipt in listed),
-        "usd": total([receipt.usd for receipt in listed]),
-        "usd_unknown": sum(receipt.usd is None for receipt in listed),
-        "credits": total([receipt.credits for receipt in listed]),
-        "tokens_in": total([receipt.tokens_in for receipt in listed]),
-        "tokens_out": total([receipt.tokens_out for receipt in listed]),
-        "wall_s": total([receipt.wall_s for receipt in listed]),
-    }

@@ -29,7 +29,7 @@ RECEIPTS = pa.schema(
         ("prediction_sha256", _TEXT), ("prediction_bytes", pa.int64()), ("schema_sha256", _TEXT), ("doc_sha256", _TEXT),
         ("doc_size", pa.int64()), ("doc_stamp", _TEXT), ("usd", pa.float64()), ("credits", pa.float64()),
         ("tokens_in", pa.int64()), ("tokens_out", pa.int64()), ("wall_s", pa.float64()), ("attempts", pa.int64()),
-        ("unpriced", pa.int64()),
+        ("unpriced", pa.int64()), ("pages", pa.int64()),
     ]
 )  # fmt: skip
 STAMP = b"oeb.stamp"

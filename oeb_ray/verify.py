@@ -24,8 +24,9 @@ from .records import Doc, PartTask, Receipt, Run, ScoreItem
 from .scorers import SCORERS
 from .scorers import find as find_scorer
 from .stored import StoredRun
-from .summaries import derived, usage_file
+from .summaries import derived
 from .tables import DamagedPart, part_stamp, read_part, score_table, stamp_at, verdict_table
+from .usage import usage_file
 
 READERS = 16
 SHOWN = 100  # characters of a line
@@ -73,7 +74,8 @@ def verify(stored: StoredRun, corpus: Corpus) -> Verified:
     digests: dict[str, str] = {}
     for name in scorers:
         found.extend(_scorer_differences(stored, run, name, parts, digests))
-    usage = {"usage.json": usage_file(receipts.values(), first=layout.FIRST_SCORER in scorers)}
+    suites = dict(zip(corpus.ids, corpus.suites, strict=True))
+    usage = {"usage.json": usage_file(receipts.values(), suites, first=layout.FIRST_SCORER in scorers)}
     found.extend(_derived_differences(stored, usage))
     return Verified(len(receipts), len(parts) * len(scorers), found, digests)
 

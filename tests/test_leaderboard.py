@@ -17,8 +17,8 @@ from oeb_ray.cli.main import main
 from oeb_ray.leaderboard import BEGIN, END, markdown
 from oeb_ray.receipts import indexed
 from oeb_ray.stored import runs_at
-from oeb_ray.summaries import usage_file
 from oeb_ray.tables import receipts_table
+from oeb_ray.usage import usage_file
 from tests.helpers import SmallCorpus, corpus_of, manifest_rows, overrides, run_inline, write_manifest
 
 FAILED = json.dumps({"__error__": "VendorTimeout: spent"})
@@ -79,7 +79,7 @@ def priced(out: str, prices: dict[str, float]) -> None:
         for path in folder.iterdir():
             path.unlink()
         (folder / "part-0.parquet").write_bytes(receipts_table(receipts))
-        (Path(run.address) / "usage.json").write_bytes(usage_file(receipts, first=True))
+        (Path(run.address) / "usage.json").write_bytes(usage_file(receipts, {}, first=True))
 
 
 @pytest.mark.parametrize("dear", ["one", "two"])

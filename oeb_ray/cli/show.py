@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..stored import StoredRun
 
 MEANS = ("accuracy", "precision", "recall")
+USE = ("cost", "$/page", "s/doc", "p90")
 
 
 def add(commands: Any) -> None:
@@ -42,11 +43,11 @@ def _show(given: argparse.Namespace) -> int:
     if given.json:
         print_json([_as_json(one, repeats) for one in found])
         return 0
-    print_columns(("run", "documents", "scored", "failed", "pending", "coverage", *MEANS, "cost", "s/doc"),
+    print_columns(("run", "documents", "scored", "failed", "pending", "coverage", *MEANS, *USE),
                   [_row(one) for one in found])  # fmt: skip
     if given.suites:
         print()
-        print_columns(("run", "suite", "scored", "failed", "coverage", *MEANS), list(_suite_rows(found)))
+        print_columns(("run", "suite", "scored", "failed", "coverage", *MEANS, *USE[1:]), list(_suite_rows(found)))
     if repeats:
         print()
         print_columns(
@@ -86,21 +87,28 @@ def _figures(summary: dict[str, Any]) -> list[str]:
 def _suite_rows(found: Iterable[Overview]) -> Iterable[list[str]]:
     for one in found:
         for suite, block in (one.summary["per_suite"] if one.summary else {}).items():
-            yield [one.run.name, suite, *_figures(block)]
+            used = (one.usage or {}).get("per_suite", {}).get(suite, {})
+            yield [one.run.name, suite, *_figures(block), *_per(used)]
 
 
 def _use(usage: dict[str, Any] | None) -> list[str]:
-    """Cost and seconds per document; what no vendor stated is not zero."""
+    """Cost, dollars per page and seconds per document; what no vendor stated is not zero."""
     if usage is None:
-        return ["-", "-"]
+        return ["-"] * len(USE)
     stated = []
     if usage["usd"] is not None:
         unknown = f" + {usage['usd_unknown']} unknown" if usage["usd_unknown"] else ""
         stated.append(f"${usage['usd']:,.2f}{unknown}")
     if usage["credits"] is not None:
         stated.append(f"{usage['credits']:,.0f} cr")
-    seconds = usage["wall_s"] / usage["documents"] if usage["documents"] and usage["wall_s"] is not None else None
-    return [" + ".join(stated) or "-", "-" if seconds is None else f"{seconds:.1f}"]
+    return [" + ".join(stated) or "-", *_per(usage)]
+
+
+def _per(used: dict[str, Any]) -> list[str]:
+    """Dollars per page; mean and 90th percentile of the seconds of a document."""
+    per_page, seconds = used.get("usd_per_page"), used.get("seconds")
+    times = ["-", "-"] if seconds is None else [f"{seconds['avg']:.1f}", f"{seconds['p90']:.1f}"]
+    return ["-" if per_page is None else f"{per_page:.4f}", *times]
 
 
 def _repeat(found: Stability) -> list[str]:
