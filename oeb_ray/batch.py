@@ -20,8 +20,8 @@ from . import layout, storage
 from .corpus.predictions import KNOWN, Predictions, load_predictions
 from .digests import digest, text_digest
 from .errors import InternalError, refused, suggestion
-from .scorers.contract import Given, parsed_schema
-from .scorers.field_matching import SCORER
+from .scorers import find
+from .scorers.contract import Given, Scorer, parsed_schema
 from .scoring.field_matching.names import known_names
 from .tables import score_part, verdict_part
 
@@ -38,6 +38,7 @@ class _Item:
     pred_path: str | None
     schema: str
     known: dict[str, str | None]
+    annotations: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class _Part:
     further: Any
     verdicts: bool
     order_matters: tuple[str, ...]
+    scorer: str
 
 
 class _Done(NamedTuple):
@@ -77,6 +79,7 @@ def score_table(
     jobs: int = 1,
     verdicts: bool = True,
     order_matters: Sequence[str] = (),
+    scorer: str = layout.FIRST_SCORER,
     say: Callable[[str], None] = lambda text: None,
 ) -> Tally:
     """Scores every row of a table and writes the two tables below ``out``, in place of an earlier result there.
@@ -85,26 +88,30 @@ def score_table(
         manifest: path or URL of the table, see load_predictions. root: where its relative paths start.
         out: folder or URL. jobs: processes. verdicts: also write verdicts.
         order_matters: names of arrays whose order counts, in the documents that have them.
+        scorer: its tables lie where a run has them, see layout.below. A column ``annotations_path`` says what it may
+            know beside the gold.
         say: told now and then how far it is.
 
     Raises:
         RequestError: the table, a name in ``order_matters``, or an output with other work; nothing was written.
         StorageError, InternalError: what stopped it.
     """
-    table = load_predictions(manifest, root=root, taken=SCORER.scores.names)
+    used = find(scorer)
+    table = load_predictions(manifest, root=root, taken=used.scores.names)
     out = storage.absolute(out)
-    _check(table, out, jobs, order_matters)
-    parts = _parts(table, out, verdicts, tuple(order_matters))
-    for name in (layout.SCORES, layout.VERDICTS):  # what is interrupted is short, never a mixture of two
+    tables = [layout.below(scorer, name) for name in (layout.SCORES, layout.VERDICTS)]
+    _check(table, out, tables, jobs, order_matters)
+    parts = _parts(table, out, verdicts, tuple(order_matters), used)
+    for name in tables:  # what is interrupted is short, never a mixture of two
         for key in storage.listed(storage.join(out, name)):
             storage.delete(storage.join(out, name, key))
     done = _all_done(parts, jobs, len(table), say)
     rows = sorted((row for one in done for row in one.rows), key=lambda row: (row["suite"], row["doc_id"]))
     notes = [*table.notes, *_where_to_look(table, done)]
-    return Tally(SCORER.summarize(rows), Counter(row["error"] for row in rows if row["status"] == "error"), notes)
+    return Tally(used.summarize(rows), Counter(row["error"] for row in rows if row["status"] == "error"), notes)
 
 
-def _check(table: Predictions, out: str, jobs: int, order_matters: Sequence[str]) -> None:
+def _check(table: Predictions, out: str, tables: list[str], jobs: int, order_matters: Sequence[str]) -> None:
     problems = []
     if jobs < 1:
         problems.append(f"jobs={jobs}: wants at least 1 process")
@@ -122,7 +129,7 @@ def _check(table: Predictions, out: str, jobs: int, order_matters: Sequence[str]
         for name in order_matters
         if name not in known
     ]
-    for name in (layout.SCORES, layout.VERDICTS):
+    for name in tables:
         others = [key for key in storage.listed(storage.join(out, name)) if layout.home_of_key(f"suite=/{key}") is None]
         if others:
             problems.append(f"{storage.join(out, name, others[0])} is no part of such a table; choose another --out")
@@ -130,9 +137,12 @@ def _check(table: Predictions, out: str, jobs: int, order_matters: Sequence[str]
         raise refused("this cannot be scored", problems)
 
 
-def _parts(table: Predictions, out: str, verdicts: bool, order_matters: tuple[str, ...]) -> dict[str, _Part]:
+def _parts(
+    table: Predictions, out: str, verdicts: bool, order_matters: tuple[str, ...], scorer: Scorer
+) -> dict[str, _Part]:
     """The parts by file name; a document's depends on its id, the size of its gold and the number of rows."""
     stamps = storage.stat_many(set(table.gt_paths))
+    annotations = table.annotations() if scorer.reads_annotations else [None] * len(table)
     sizes = [stamps[path].size if path in stamps else 0 for path in table.gt_paths]
     members: dict[str, list[int]] = {}
     for position, home in enumerate(layout.homes(table.ids, [""] * len(table), sizes)):
@@ -147,10 +157,11 @@ def _parts(table: Predictions, out: str, verdicts: bool, order_matters: tuple[st
                 table.pred_paths[position],
                 table.schemas[table.schema_of[position]],
                 {column: table.known[column][position] for column in KNOWN},
+                annotations[position],
             )
             for position in positions
         )
-        parts[name] = _Part(out, name, items, table.further.take(positions), verdicts, order_matters)
+        parts[name] = _Part(out, name, items, table.further.take(positions), verdicts, order_matters, scorer.name)
     return parts
 
 
@@ -193,26 +204,32 @@ def _score_part(part: _Part) -> _Done:
     with ThreadPoolExecutor(READERS) as threads:
         golds = list(threads.map(_read, [item.gt_path for item in part.items]))
         predictions = list(threads.map(_read, [item.pred_path for item in part.items]))
+        annotations = list(threads.map(_read, [item.annotations for item in part.items]))
+    scorer = find(part.scorer)
     rows, verdicts = [], []
-    for item, gold, prediction in zip(part.items, golds, predictions, strict=True):
+    for item, gold, prediction, beside in zip(part.items, golds, predictions, annotations, strict=True):
         error = item.known["error"] if item.pred_path is None else None
-        given = Given(prediction, error, gold, item.schema, verdicts=part.verdicts, order_matters=part.order_matters)
-        graded = SCORER.grade(given)
+        given = Given(
+            prediction, error, gold, item.schema, beside, verdicts=part.verdicts, order_matters=part.order_matters
+        )
+        graded = scorer.grade(given)
         suite = item.known["suite"]
         head = {"doc_id": item.doc_id, "suite": suite, "provider": item.known["provider"]}
         tail = {
             "run": item.known["run"],
-            "scorer": SCORER.label,
+            "scorer": scorer.label,
             "prediction_sha256": None if prediction is None else digest(prediction),
             "gold_sha256": None if gold is None else digest(gold),
             "schema_sha256": text_digest(item.schema),
         }
         rows.append({**head, **graded.row, **tail})
         if graded.scored is not None and part.verdicts:
-            verdicts.append(SCORER.verdict_table(item.doc_id, suite, graded.scored))
+            verdicts.append(scorer.verdict_table(item.doc_id, suite, graded.scored))
     if part.verdicts:
-        storage.put(storage.join(part.out, layout.VERDICTS, part.name), verdict_part(SCORER, verdicts, None))
-    storage.put(storage.join(part.out, layout.SCORES, part.name), score_part(SCORER, rows, None, part.further))
+        at = storage.join(part.out, layout.below(part.scorer, layout.VERDICTS), part.name)
+        storage.put(at, verdict_part(scorer, verdicts, None))
+    at = storage.join(part.out, layout.below(part.scorer, layout.SCORES), part.name)
+    storage.put(at, score_part(scorer, rows, None, part.further))
     brief = [{**row, "suite": row["suite"] or ""} for row in rows]
     return _Done(brief, *(sum(data is not None for data in files) for files in (golds, predictions)))
 

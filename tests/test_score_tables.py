@@ -75,6 +75,45 @@ def test_a_table_gives_the_rows_of_a_benchmark(small: SmallCorpus, tmp_path: Pat
     assert verdicts[0].equals(verdicts[1])
 
 
+def test_value_f1_grades_a_table_as_a_benchmark_does_and_beside_the_other(
+    corpus: SmallCorpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a scorer may know beside the gold is a column, as in a manifest."""
+    about = json.dumps({"field_rules": {}, "tags": ["length:short"]})
+    (corpus.folder / "about.json").write_text(about)
+    manifest = [{**row, "annotations_path": "about.json"} for row in manifest_rows(corpus)]
+    write_manifest(corpus.manifest, manifest)
+    rows = [
+        {**row, "suite": other["suite"], "provider": "replay", "annotations_path": "about.json"}
+        for row, other in zip(rows_of(corpus), manifest, strict=True)
+    ]
+    words = ["--manifest", table(corpus, rows), "--out", str(tmp_path / "run"), "--jobs", "2"]
+    for scorer in ("field_matching", "value_f1"):
+        assert main(["score", "--scorer", scorer, *words]) == 0
+    assert "  f1 0." in capsys.readouterr().out
+    (name,) = run_inline([*overrides(corpus, tmp_path / "out", systems=("bad",)), "scorer=[field_matching,value_f1]"])
+    for at in ("", "value_f1/"):
+        mine, theirs = (
+            pl.read_parquet(f"{tmp_path}/{place}/{at}scores.parquet")
+            .sort("doc_id")
+            .drop("run", "annotations_path", strict=False)
+            for place in ("run", f"out/{name}")
+        )
+        assert mine.equals(theirs)
+        verdicts = [pl.read_parquet(f"{tmp_path}/{place}/{at}verdicts.parquet") for place in ("run", f"out/{name}")]
+        assert verdicts[0].sort(pl.all()).equals(verdicts[1].sort(pl.all()))
+    assert pl.read_parquet(f"{tmp_path}/run/value_f1/scores.parquet")["tags"].to_list() == [["length:short"]] * 12
+
+
+@pytest.mark.parametrize(
+    ("path", "said"), [("../secret.json", "annotations_path"), (3, "column 'annotations_path' holds int64, not text")]
+)
+def test_annotations_that_cannot_be_read_are_refused(corpus: SmallCorpus, tmp_path: Path, path: Any, said: str) -> None:
+    rows = [{**row, "annotations_path": path} for row in rows_of(corpus)]
+    with pytest.raises(RequestError, match=said):
+        score_table(table(corpus, rows), str(tmp_path / "run"), scorer="value_f1")
+
+
 def test_the_bytes_depend_on_neither_processes_nor_the_order_of_rows(small: SmallCorpus, tmp_path: Path) -> None:
     rows = rows_of(small)
     for name, jobs, listed in (("one", 1, rows), ("two", 2, rows[::-1])):

@@ -19,6 +19,9 @@ def add(commands: Any) -> None:
         "  oeb score --root benchmark --manifest jobs.parquet --out run/ --jobs 4",
     )  # fmt: skip
     parser.add_argument(
+        "--scorer", default="field_matching", choices=("field_matching", "value_f1"), help="default field_matching"
+    )
+    parser.add_argument(
         "--order-matters", nargs="*", default=[], metavar="ARRAY", help="arrays whose order counts, such as steps"
     )
     one = parser.add_argument_group("one document; its figures are printed as JSON")
@@ -26,9 +29,6 @@ def add(commands: Any) -> None:
     one.add_argument("--gt", metavar="FILE", help="the gold document")
     one.add_argument("--schema", metavar="FILE", help="the JSON Schema both answer to")
     one.add_argument("--verdicts", action="store_true", help="also what happened at every address or cell")
-    one.add_argument(
-        "--scorer", default="field_matching", choices=("field_matching", "value_f1"), help="default field_matching"
-    )
     one.add_argument("--field-rules", metavar="FILE", help="value_f1: readings, places and normalizers by path")
     one.add_argument("--citations", metavar="FILE", help="value_f1: where the prediction says it read its values")
     one.add_argument(
@@ -51,7 +51,6 @@ VALUE_F1 = ("field_rules", "citations", "today")
 
 def _score(given: argparse.Namespace) -> int:
     one = [name for name in (*ONE, "verdicts", *VALUE_F1) if getattr(given, name)]
-    one += ["scorer"] if given.scorer != "field_matching" else []
     table = [name for name in (*TABLE, "root", "jobs", "no_verdicts") if getattr(given, name) not in (None, False)]
     if one and table:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in (*one, *table))
@@ -108,6 +107,7 @@ def _score_one(given: argparse.Namespace) -> int:
 
 def _score_table(given: argparse.Namespace) -> int:
     from .. import batch, layout, storage
+    from ..scorers import find
 
     tally = batch.score_table(
         given.manifest,
@@ -116,6 +116,7 @@ def _score_table(given: argparse.Namespace) -> int:
         jobs=1 if given.jobs is None else given.jobs,
         verdicts=not given.no_verdicts,
         order_matters=given.order_matters,
+        scorer=given.scorer,
         say=note,
     )
     for text in tally.notes:
@@ -123,8 +124,8 @@ def _score_table(given: argparse.Namespace) -> int:
     for text, count in tally.errors.most_common(3):
         note(f"{count} x {text[:160]}")
     summary = tally.summary
-    means = "".join(f"  {key} {summary[key]:.4f}" for key in ("accuracy", "precision", "recall") if summary["scored"])
+    means = "".join(f"  {key} {summary[key]:.4f}" for key in find(given.scorer).means if summary["scored"])
     print(f"{summary['documents']} documents  {summary['scored']} scored{means}")
     for name in (layout.SCORES, layout.VERDICTS)[: 1 if given.no_verdicts else 2]:
-        print(storage.join(given.out, name))
+        print(storage.join(given.out, layout.below(given.scorer, name)))
     return 0 if summary["scored"] else 1

@@ -19,6 +19,7 @@ from .. import storage
 from ..errors import RequestError, refused
 from ..jsontext import printable
 from .columns import faulty, is_text, path_fault, read_file, resolved, schema_fault, schema_text, schemas_of, texts
+from .manifest import ANNOTATIONS
 
 COLUMNS = ("doc_id", "gt_path", "pred_path", "schema")
 KNOWN = ("suite", "provider", "run", "error")
@@ -46,6 +47,12 @@ class Predictions:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def annotations(self) -> list[str | None]:
+        """Where that lies which a scorer may know beside the gold, of each row; a column that a table may have."""
+        if ANNOTATIONS not in self.further.column_names:
+            return [None] * len(self)
+        return [path and resolved(path, self.root) for path in texts(self.further, ANNOTATIONS)]
+
 
 def load_predictions(address: str, *, root: str | None = None, taken: Sequence[str] = ()) -> Predictions:
     """Reads and checks a table of predictions.
@@ -70,7 +77,7 @@ def load_predictions(address: str, *, root: str | None = None, taken: Sequence[s
     ]
     problems += [
         f"column {name!r} holds {table.schema.field(name).type}, not text"
-        for name in KNOWN
+        for name in (*KNOWN, ANNOTATIONS)
         if name in table.column_names and not is_text(table.schema.field(name).type)
     ]
     if problems:
@@ -177,6 +184,7 @@ def _said(value: object) -> str:
 def _row_faults(table: pa.Table, root: str) -> list[str]:
     faults: list[str] = []
     ids, golds, predictions = (texts(table, name) for name in ("doc_id", "gt_path", "pred_path"))
+    beside = texts(table, ANNOTATIONS) if ANNOTATIONS in table.column_names else [None] * len(ids)
     distinct, schema_of = schemas_of(table)
     schema_faults = [schema_fault(schema) for schema in distinct]
     first: dict[str, int] = {}
@@ -190,6 +198,8 @@ def _row_faults(table: pa.Table, root: str) -> list[str]:
             )
         if predictions[row] is not None:
             said.append(path_fault("pred_path", predictions[row], root))
+        if beside[row]:
+            said.append(path_fault(ANNOTATIONS, beside[row], root))
         number = schema_of[row]
         said.append("schema is null; give the JSON Schema itself" if number is None else schema_faults[number])
         faults.extend(f"row {row}, doc_id {doc_id!r}: {fault}" for fault in said if fault)
