@@ -10,7 +10,7 @@ define install
 	$(BIN)/uv pip check --python $(BIN)/python --quiet
 endef
 
-.PHONY: demo test chaos three-nodes statistics real-report bench bench-plan bench-pools test-harbor clean
+.PHONY: demo test chaos three-nodes test-up statistics real-report bench bench-plan bench-pools test-harbor clean
 
 .venv/demo: pyproject.toml
 	$(call install,.)
@@ -31,6 +31,9 @@ chaos: .venv/test
 
 three-nodes: .venv/test
 	OEB_THREE_NODES=1 $(BIN)/python -m pytest -q -s tests/test_three_nodes.py $(ARGS)
+
+test-up: .venv/test
+	OEB_UP=1 $(BIN)/python -m pytest -q -s tests/test_cluster_up.py $(ARGS)
 
 statistics: .venv/test
 	OEB_STATISTICS=1 $(BIN)/python -m pytest -q tests/scoring/test_summary.py $(ARGS)
