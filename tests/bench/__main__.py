@@ -43,7 +43,7 @@ PROFILED = {"mix": "the mix", "flat 5000": "5,000 flat rows", "nested 1000": "1,
 FURTHER = {
     "runner": ("Where the time of a job goes beyond scoring", ["tests.bench.runner"]),
     "pools": ("How much of an account's limits a job uses", ["tests.bench.pools"]),
-    "scale": ("How a job grows with its documents", ["tests.bench.scale", "--documents", "1000", "10000"]),
+    "scale": ("How a job grows with its documents", ["tests.bench.scale", "--documents", "1000", "10000", "100000"]),
     "million": ("A complete run of a million documents", ["tests.bench.million"]),
 }
 
