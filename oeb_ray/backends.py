@@ -12,7 +12,6 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -104,13 +103,15 @@ class Folder:
             except (FileNotFoundError, NotADirectoryError):
                 continue
             for entry in entries:
-                if entry.is_dir():
-                    if deep and not entry.is_symlink():
+                try:
+                    if not entry.is_dir():
+                        if not entry.name.startswith(self.TEMPORARY):
+                            found = entry.stat()
+                            files[entry.path[start:]] = FileStamp(found.st_size, str(found.st_mtime_ns))
+                    elif deep and not entry.is_symlink():
                         waiting.append(entry.path)
-                elif not entry.name.startswith(self.TEMPORARY):
-                    with suppress(OSError):  # gone since, or a link to nowhere or itself
-                        found = entry.stat()
-                        files[entry.path[start:]] = FileStamp(found.st_size, str(found.st_mtime_ns))
+                except OSError:  # gone since, or a link to nowhere or itself
+                    continue
         return files
 
     def read_tail(self, path: str, size: int) -> bytes:

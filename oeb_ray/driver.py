@@ -181,9 +181,11 @@ class Driver:
         """Takes a receipt in place of what was known of its document."""
         self._forget(state, receipt.doc_id)
         state.undone.discard(receipt.doc_id)
-        state.plan.receipts[receipt.doc_id] = receipt
+        position = self.positions[receipt.doc_id]
+        doc_id = self.plan.corpus.ids[position]
+        state.plan.receipts[doc_id] = receipt.kept(doc_id)
         state.fresh.append(receipt)
-        if self.positions[receipt.doc_id] in self.selected:
+        if position in self.selected:
             state.count(receipt)
 
     def _forget(self, state: RunState, doc_id: str) -> None:
@@ -326,14 +328,11 @@ class Driver:
 
     def _take_what_others_recorded(self, state: RunState) -> bool:
         """Looks once more at what is recorded; documents of another driver are scored with ours."""
-        known = state.plan.receipts
-        wanted = set(self.plan.corpus.ids) - state.undone
+        wanted = self.positions.keys() - state.undone if state.undone else self.positions.keys()
         homes = set()
-        for receipt in stored_receipts(self.plan.out, state.name, wanted).values():
-            before = known.get(receipt.doc_id)
-            if before is None or (receipt.attempts > before.attempts):
-                self._recorded(state, receipt)
-                homes.add(self.plan.homes[self.positions[receipt.doc_id]])
+        for receipt in stored_receipts(self.plan.out, state.name, wanted, state.plan.receipts).values():
+            self._recorded(state, receipt)
+            homes.add(self.plan.homes[self.positions[receipt.doc_id]])
         state.fresh.clear()  # they come from the index or are read from their records next time
         state.parts += len(homes) * len(self.plan.selection.scorers)
         for home in homes:

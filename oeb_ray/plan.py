@@ -58,8 +58,8 @@ class Part(NamedTuple):
 class RunPlan:
     """One Run against its folder.
 
-    ``resumed``: somebody has begun it before; ``receipts`` by doc_id; ``predict``: positions to ask for; ``again``:
-    those of them that have a record already;
+    ``resumed``: somebody has begun it before; ``receipts`` by doc_id, as they are kept; ``predict``: positions to ask
+    for; ``again``: those of them that have a record already;
     ``why``: those asked for, by reason; ``stale``: doc_id and why its prediction is out of date;
     ``part_files``: the parts that are there, by table (see layout.below); ``current``: parts that need nothing;
     ``settled``: what was seen when all was last well; ``unchanged``: whether that holds for all parts.
@@ -272,6 +272,8 @@ def _run_plan(plan: Plan, run: Run, new: bool) -> RunPlan:
             made.why.setdefault(why, []).append(position)
             if receipt is not None:
                 made.again.add(position)
+    full = made.receipts
+    made.receipts = {doc_id: full.pop(doc_id).kept(doc_id) for doc_id in corpus.ids if doc_id in full}
     if not selection.rescore:
         made.unchanged = bool(listings)
         for scorer in selection.scorers:

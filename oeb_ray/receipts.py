@@ -7,53 +7,50 @@ prediction that it names must be there as well.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
 
 from . import layout, storage
 from .ask import receipt_of
 from .digests import digest
 from .jsontext import read_json
 from .records import Receipt
-from .tables import read_receipts, receipts_table
+from .tables import merged_receipts, read_receipts, receipts_table, release_memory
+
+NOTHING: Mapping[str, Receipt] = MappingProxyType({})
 
 
 @storage.STORAGE
-def stored_receipts(out: str, run: str, ids: set[str]) -> dict[str, Receipt]:
+def stored_receipts(out: str, run: str, ids: Set[str], known: Mapping[str, Receipt] = NOTHING) -> dict[str, Receipt]:
     """Receipts of all recorded documents among ``ids``: from the index, and from the records that it lacks.
 
-    The records are listed once, since one that was deleted is not done, whatever the index says.
+    The records are listed once, since one that was deleted is not done, whatever the index says. With ``known`` those
+    receipts alone that are newer than what is known.
     """
     names = storage.listed(storage.join(out, run, "records")).keys()
     there = {doc_id for doc_id in ids if f"{storage.encode_id(doc_id)}.json" in names}
     del names  # there may be millions
-    found = _index(out, run)[0]
+    found = indexed(out, run, known)
     for doc_id in found.keys() - there:
         del found[doc_id]
     with ThreadPoolExecutor(16) as threads:
-        for receipt in threads.map(lambda doc_id: read_receipt(out, run, doc_id), there - found.keys()):
+        for receipt in threads.map(lambda doc_id: read_receipt(out, run, doc_id), there - found.keys() - known.keys()):
             if receipt is not None:
                 found[receipt.doc_id] = receipt
     return found
 
 
-def indexed(out: str, run: str) -> dict[str, Receipt]:
-    """What the index says of each document."""
-    return _index(out, run)[0]
-
-
-def _index(out: str, run: str) -> tuple[dict[str, Receipt], list[str]]:
-    """The newest receipt of each document in the index, and the files that were read."""
+def indexed(out: str, run: str, known: Mapping[str, Receipt] = NOTHING) -> dict[str, Receipt]:
+    """The newest receipt of each document in the index, where it is newer than what is known."""
     folder = storage.join(out, run, layout.RECEIPTS)
     newest: dict[str, Receipt] = {}
-    names = sorted(storage.listed(folder))
-    for name in names:
-        try:
-            receipts = read_receipts(storage.read(storage.join(folder, name)))
-        except FileNotFoundError:  # another driver has just merged it
-            continue
-        take_newer(newest, receipts)
-    return newest, names
+    for name in sorted(storage.listed(folder)):
+        for receipt in read_receipts(_read_if_there(storage.join(folder, name)) or b""):
+            before = known.get(receipt.doc_id)
+            if before is None or receipt.attempts > before.attempts:
+                take_newer(newest, [receipt])
+    return newest
 
 
 def take_newer(known: dict[str, Receipt], receipts: Iterable[Receipt]) -> None:
@@ -84,19 +81,30 @@ def merge_index(out: str, run: str, receipts: Iterable[Receipt], without: frozen
 
     The files that went into it go afterwards: a receipt may be there twice for a while, but never not.
     """
-    fresh = list(receipts)
-    if not fresh and not without and len(storage.listed(storage.join(out, run, layout.RECEIPTS))) == 1:
+    folder, fresh = storage.join(out, run, layout.RECEIPTS), list(receipts)
+    names = sorted(storage.listed(folder))
+    if len(names) == 1 and not fresh and not without:
         return
-    newest, names = _index(out, run)
-    if len(names) == 1 and not without and all(newest.get(receipt.doc_id) == receipt for receipt in fresh):
-        return
-    take_newer(newest, fresh)
-    add_to_index(out, run, (receipt for doc_id, receipt in newest.items() if doc_id not in without))
+    data = [found for name in names if (found := _read_if_there(storage.join(folder, name))) is not None]
+    if fresh:
+        data.append(receipts_table(fresh))
+    _write_index(folder, merged_receipts(data, without))
     for name in names:
-        storage.delete(storage.join(out, run, layout.RECEIPTS, name))
+        storage.delete(storage.join(folder, name))
+    release_memory()
+
+
+def _read_if_there(address: str) -> bytes | None:
+    try:
+        return storage.read(address)
+    except FileNotFoundError:  # another driver has just merged it
+        return None
 
 
 def add_to_index(out: str, run: str, receipts: Iterable[Receipt]) -> None:
     """Writes receipts as one more file of the index."""
-    name = f"part-{uuid.uuid4().hex}.parquet"
-    storage.put(storage.join(out, run, layout.RECEIPTS, name), receipts_table(receipts))
+    _write_index(storage.join(out, run, layout.RECEIPTS), receipts_table(receipts))
+
+
+def _write_index(folder: str, data: bytes) -> None:
+    storage.put(storage.join(folder, f"part-{uuid.uuid4().hex}.parquet"), data)

@@ -6,7 +6,7 @@ document without opening its record; a PartTask the documents that one score par
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 
@@ -105,6 +105,10 @@ class Receipt:
     attempts: int
     unpriced: int
     pages: int | None = None
+
+    def kept(self, doc_id: str) -> Receipt:
+        """What a job goes on with, under an equal ``doc_id`` that is shared: not what only planning compares."""
+        return replace(self, doc_id=doc_id, schema_sha256="", doc_sha256="", doc_stamp="")
 
 
 @dataclass(frozen=True, slots=True)

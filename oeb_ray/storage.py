@@ -7,6 +7,7 @@ rename, and no name is ever taken for a pattern or a chain of file systems.
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ from .errors import MissingDependency, RequestError, StorageError
 from .records import FileStamp
 
 _LITERAL = frozenset(" -_.,()[]+=@!'")
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9 \-_.]{0,199}", re.ASCII)  # ids that stay as they are, as most do
 LISTED_TOGETHER = 8  # files of one folder from which a listing is cheaper than a look at each
 STORAGE = phase("storage")
 LONGEST_ID = 240  # bytes of an encoded id, so that the file name with its ending stays below 255
@@ -33,6 +35,8 @@ def encode_id(doc_id: str) -> str:
     """
     if doc_id in ("", ".", ".."):
         raise ValueError(f"the id {doc_id!r} cannot name a file")
+    if _PLAIN.fullmatch(doc_id):
+        return doc_id
     for sign, name in (("/", "a slash"), ("\0", "a NUL character")):
         if sign in doc_id:
             raise ValueError(f"the id {doc_id!r} holds {name}")

@@ -15,9 +15,9 @@ from .clock import phase
 from .jsontext import line, pretty
 from .records import Receipt, Run
 from .scorers.contract import HEAD, Scorer
-from .tables import read_parts
+from .tables import read_parts, release_memory
 
-ROWS_AT_ONCE = 10_000  # of a table as Python objects
+ROWS_AT_ONCE = 1_000  # of a table as Python objects
 
 
 class Derived(NamedTuple):
@@ -43,6 +43,8 @@ def write_summaries(
         table = layout.below(scorer.name, layout.SCORES)
         parts = read_parts([layout.part(out, run.name, table, home) for home in homes], scorer.scores)
         made.append(derived(run, scorer, parts))
+        del parts
+        release_memory()
     for name, data in [("usage.json", usage), *(file for one in made for file in one.files.items())]:
         storage.put(storage.join(out, run.name, name), data)
     return made

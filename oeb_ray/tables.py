@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from . import storage
@@ -135,10 +136,39 @@ def _read(data: bytes, schema: pa.Schema, *, further: bool = False) -> pa.Table:
 
 def receipts_table(receipts: Iterable[Receipt]) -> bytes:
     """Receipts as one Parquet file, sorted by doc_id."""
-    rows = sorted((asdict(receipt) for receipt in receipts), key=lambda row: row["doc_id"])
-    for row in rows:
-        row["error"] = printable(row["error"]) if row["error"] else row["error"]
-    return parquet(pa.Table.from_pylist(rows, RECEIPTS), None, ["error", "error_type"])
+    listed = sorted(receipts, key=lambda receipt: receipt.doc_id)
+    columns = {name: [getattr(receipt, name) for receipt in listed] for name in RECEIPTS.names if name != "error"}
+    errors = [printable(receipt.error) if receipt.error else receipt.error for receipt in listed]
+    return parquet(pa.table(columns | {"error": errors}, RECEIPTS), None, ["error", "error_type"])
+
+
+def merged_receipts(files: Iterable[bytes], without: Collection[str]) -> bytes:
+    """Files of receipts as one, with the receipt of the latest attempt of each document; those ``without`` left out.
+
+    A file that is damaged is passed over. No receipt becomes a Python object: there may be millions.
+    """
+    tables = [RECEIPTS.empty_table()]
+    for data in files:
+        with suppress(pa.ArrowException, KeyError, ValueError, OSError):
+            tables.append(_read(data, RECEIPTS))
+    table = pa.concat_tables(tables)
+    if without:
+        named = pa.array(sorted(without), pa.string())
+        table = table.filter(pc.invert(pc.is_in(table.column("doc_id"), value_set=named)))
+    order = pa.array(range(len(table)), pa.int64())  # of two with as many attempts the later one
+    table = table.append_column("order", order).sort_by(
+        [(name, "ascending") for name in ("doc_id", "attempts", "order")]
+    )
+    ids = table.column("doc_id").combine_chunks()
+    if len(ids):
+        is_last = pa.concat_arrays([pc.not_equal(ids[:-1], ids[1:]), pa.array([True])])
+        table = table.filter(is_last)
+    return parquet(table.select(RECEIPTS.names).combine_chunks(), None, ["error", "error_type"])
+
+
+def release_memory() -> None:
+    """Gives back what Arrow has held for tables that are gone."""
+    pa.default_memory_pool().release_unused()
 
 
 def read_receipts(data: bytes) -> Iterator[Receipt]:
@@ -153,7 +183,7 @@ def _rows(data: bytes, schema: pa.Schema) -> Iterator[tuple[Any, ...]]:
             yield from zip(*map(_values, batch.select(schema.names).cast(schema).columns), strict=True)
     except (pa.ArrowException, KeyError, ValueError, OSError):
         return
-    pa.default_memory_pool().release_unused()  # an index may be large, and what follows holds no tables
+    release_memory()
 
 
 def _values(column: pa.Array) -> list[Any]:

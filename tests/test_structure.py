@@ -14,7 +14,7 @@ PACKAGE = ROOT / "oeb_ray"
 
 # A module may import from the layers above it in this list, and from its own part of the package.
 LAYERS = [
-    {"errors", "digests", "jsontext", "records", "media", "loops", "clock", "untrusted", "__init__"},
+    {"arrow", "errors", "digests", "jsontext", "records", "media", "loops", "clock", "untrusted", "__init__"},
     {"backends", "scoring", "cells"},
     {"storage"},
     {"providers", "layout", "scorers", "prices", "envfile"},
@@ -46,7 +46,7 @@ HOMES = {
     "omegaconf": {"config", "hydra_main"},
     "fsspec": {"backends"},
     "s3fs": set(),
-    "pyarrow": {"scorers", "tables", "corpus", "results"},
+    "pyarrow": {"arrow", "scorers", "tables", "corpus", "results"},
     "httpx": {"providers", "paid", "corpus"},
     "numpy": {"scoring"},
     "scipy": {"scoring"},

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 from ..scorers import find
 from ..scorers.contract import Given
-from ..scoring.libraries import load_libraries
 
 ENDING_SECONDS = 5.0  # that a child without work may take to end
 
@@ -79,6 +78,8 @@ class Apart:
 def _serve(line: Connection, limit: int, scorer: str) -> None:
     """The child: one thread alone, since a process without memory cannot even stop others."""
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    from ..scoring.libraries import load_libraries  # takes time that most workers need not spend
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     load_libraries()  # what they take is not the document's
     mark(scorer, "", "", Given(b'{"a": 1}', None, b'{"a": 1}', '{"type": "object", "properties": {"a": {}}}'))

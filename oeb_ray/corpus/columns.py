@@ -12,7 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .. import storage
+from .. import (
+    arrow,  # noqa: F401 - pyarrow without pandas
+    storage,
+)
 from ..errors import RequestError, refused, suggestion
 from ..jsontext import read_json
 

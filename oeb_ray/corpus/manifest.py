@@ -159,6 +159,7 @@ def _row_faults(table: pa.Table, root: str) -> list[str]:
     first: dict[str, int] = {}
     distinct, schema_of = schemas_of(table)
     schema_faults = [schema_fault(schema) for schema in distinct]
+    suite_faults = {suite: _suite_fault(suite) for suite in set(columns["suite"])}
     for row, schema in enumerate(schema_of):
         doc_id = columns["doc_id"][row]
         said = []
@@ -171,15 +172,8 @@ def _row_faults(table: pa.Table, root: str) -> list[str]:
                 said.append(f"{error}; choose an id that can name a file")
             if times[doc_id] > 1 and first.setdefault(doc_id, row) != row:
                 said.append(f"the same doc_id as row {first[doc_id]}; ids must be unique")
-        suite = columns["suite"][row]
-        if suite == HIVE_NULL:
-            said.append(f"suite {suite!r} is what readers of hive tables take for null; choose another name")
-        elif not suite:
-            said.append("suite is empty; name the part of the corpus the document belongs to")
-        elif len(quote(suite)) > LONGEST_SUITE or "\0" in suite:
-            said.append(
-                f"suite {suite[:40]!r}... cannot name a folder; at most {LONGEST_SUITE} characters when encoded"
-            )
+        if suite_fault := suite_faults[columns["suite"][row]]:
+            said.append(suite_fault)
         given = {name: columns[name][row] for name in columns if name.endswith("_path")}
         paths = (path_fault(name, path, root) for name, path in given.items() if path or name != ANNOTATIONS)
         said.extend(fault for fault in paths if fault)
@@ -187,6 +181,16 @@ def _row_faults(table: pa.Table, root: str) -> list[str]:
             said.append(fault)
         faults.extend(f"row {row}, doc_id {doc_id!r}: {what}" for what in said)
     return faults
+
+
+def _suite_fault(suite: str | None) -> str:
+    if suite == HIVE_NULL:
+        return f"suite {suite!r} is what readers of hive tables take for null; choose another name"
+    if not suite:
+        return "suite is empty; name the part of the corpus the document belongs to"
+    if len(quote(suite)) > LONGEST_SUITE or "\0" in suite:
+        return f"suite {suite[:40]!r}... cannot name a folder; at most {LONGEST_SUITE} characters when encoded"
+    return ""
 
 
 def _select(

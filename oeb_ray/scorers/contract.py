@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
+from .. import arrow  # noqa: F401 - pyarrow without pandas
 from ..errors import NO_PREDICTION
 from ..jsontext import read_json
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
+
+from .solver import linear_sum_assignment
 
 
 def load_libraries() -> None:
