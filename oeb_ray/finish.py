@@ -12,13 +12,13 @@ from .digests import digest
 from .plan import Plan, RunPlan, holding, list_parts, part_stamps
 from .scorers import find
 from .settled import of_parts, summary_of, write_settled
-from .summaries import Derived, write_summaries
+from .summaries import Written, write_summaries
 from .usage import usage_file
 
 USAGE, FILES = "usage.json", ("scores.jsonl", "summary.json")
 
 
-def finish(plan: Plan, made: RunPlan, *, worked: bool) -> list[Derived]:
+def finish(plan: Plan, made: RunPlan, *, worked: bool) -> list[Written]:
     """Writes what is derived of a Run, takes away parts that hold nobody any more, and notes that all is well.
 
     ``worked``: something was recorded or scored. Where nothing was, and nothing has changed since all was well, only
@@ -36,28 +36,29 @@ def finish(plan: Plan, made: RunPlan, *, worked: bool) -> list[Derived]:
     if not worked and (known := _unchanged(plan, made, usage)):
         return known
     expected = {home for home in plan.members if plan.recorded(made, home)}
-    derived = write_summaries(out, made.run, scorers, expected, usage)
+    written = write_summaries(out, made.run, scorers, expected)
+    storage.put(storage.join(out, run, USAGE), usage)
     for table, homes in made.part_files.items():
         for home in homes - expected:
             storage.delete(layout.part(out, run, table, home))
-    if derived:
-        files = {USAGE: usage} | {name: data for one in derived for name, data in one.files.items()}
-        _settle(plan, made, expected, files, derived[0].errors)
-    return derived
+    if written:
+        digests = {USAGE: digest(usage)} | {name: sha256 for one in written for name, sha256 in one.digests.items()}
+        _settle(plan, made, expected, digests, written[0].errors)
+    return written
 
 
-def _unchanged(plan: Plan, made: RunPlan, usage: bytes) -> list[Derived]:
+def _unchanged(plan: Plan, made: RunPlan, usage: bytes) -> list[Written]:
     """What is derived, as it was last written; nothing if anything of it may be another now."""
     out, run, scorers, settled = plan.out, made.run.name, plan.selection.scorers, made.settled
     names = {USAGE, *(layout.below(scorer, name) for scorer in scorers for name in FILES)}
     if not made.unchanged or not settled.untouched(out, run, names) or settled.files[USAGE][2] != digest(usage):
         return []
     summaries = [summary_of(out, run, layout.below(scorer, "summary.json")) for scorer in scorers]
-    return [Derived({}, summary, settled.errors if not at else {}) for at, summary in enumerate(summaries)]
+    return [Written({}, summary, settled.errors if not at else {}) for at, summary in enumerate(summaries)]
 
 
 def _settle(
-    plan: Plan, made: RunPlan, expected: set[layout.Home], files: Mapping[str, bytes], errors: Mapping[str, str]
+    plan: Plan, made: RunPlan, expected: set[layout.Home], digests: Mapping[str, str], errors: Mapping[str, str]
 ) -> None:
     """Looks at all parts once more, since another driver may have written some, and notes it if they are right."""
     tables = list_parts(plan, made.run.name)
@@ -67,4 +68,4 @@ def _settle(
         if holding(plan, made, scorer, stamps) != expected:
             return
         made_from[scorer] = of_parts(stamps)
-    write_settled(plan.out, made.run.name, tables, made_from, files, errors)
+    write_settled(plan.out, made.run.name, tables, made_from, digests, errors)

@@ -255,15 +255,17 @@ def _run_plan(plan: Plan, run: Run, new: bool) -> RunPlan:
         for table, keys in listings.items():
             made.part_files[table] = {home for key in keys if (home := layout.home_of_key(key))}
         made.receipts = stored_receipts(plan.out, run.name, set(corpus.ids))
-    source_of = find(run.provider).source
+    recorded, source_of, stamps = made.receipts, find(run.provider).source, corpus.stamps
     sources = [source_of(corpus.doc(position), run.settings, run.options) for position in corpus.selected]
-    stamps = corpus.stamps
-    if made.receipts and any(source not in stamps for source in sources):
-        stamps = {**stamps, **storage.stat_many(sources)}
+    others = storage.stat_many({source for source in sources if source not in stamps}) if recorded else {}
+    made.receipts = {}
     for position, source in zip(corpus.selected, sources, strict=True):
         doc = corpus.doc(position)
-        receipt = made.receipts.get(doc.doc_id)
-        stale = _stale(plan, doc, receipt, source, stamps.get(source)) if receipt is not None else ""
+        receipt = recorded.pop(doc.doc_id, None)
+        stale = ""
+        if receipt is not None:
+            stale = _stale(plan, doc, receipt, source, stamps.get(source) or others.get(source))
+            made.receipts[doc.doc_id] = receipt.kept(doc.doc_id)
         if stale:
             made.stale.append((doc.doc_id, stale))
         why = _why_asked(receipt, stale, selection)
@@ -272,8 +274,8 @@ def _run_plan(plan: Plan, run: Run, new: bool) -> RunPlan:
             made.why.setdefault(why, []).append(position)
             if receipt is not None:
                 made.again.add(position)
-    full = made.receipts
-    made.receipts = {doc_id: full.pop(doc_id).kept(doc_id) for doc_id in corpus.ids if doc_id in full}
+    made.receipts |= {doc_id: recorded[doc_id].kept(doc_id) for doc_id in corpus.ids if doc_id in recorded}
+    del recorded, sources, others
     if not selection.rescore:
         made.unchanged = bool(listings)
         for scorer in selection.scorers:

@@ -60,15 +60,17 @@ def write_settled(
     run: str,
     tables: Mapping[str, Mapping[str, FileStamp]],
     made_from: Mapping[str, str],
-    files: Mapping[str, bytes],
+    digests: Mapping[str, str],
     errors: Mapping[str, str],
 ) -> None:
-    """Notes that parts as listed were found right, and ``files`` written; unless another driver has written others."""
-    places = {name: storage.join(out, run, name) for name in files}
+    """Notes that parts as listed were found right, and files with these ``digests`` written; unless another driver has
+    written others.
+    """
+    places = {name: storage.join(out, run, name) for name in digests}
     there = storage.stat_many(places.values())  # before the look into them: what is written later shows
-    if any(place not in there or storage.read(place) != files[name] for name, place in places.items()):
+    if any(place not in there or digest(storage.read(place)) != digests[name] for name, place in places.items()):
         return
-    seen = {name: (*there[place], digest(files[name])) for name, place in places.items()}
+    seen = {name: (*there[place], digests[name]) for name, place in places.items()}
     listings = {table: of_listing(listed) for table, listed in tables.items()}
     found = Settled(listings, dict(made_from), seen, dict(errors))
     storage.put(storage.join(out, run, NAME), pretty(asdict(found)))

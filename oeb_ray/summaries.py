@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from . import layout, storage
 from .clock import phase
+from .digests import digest
 from .jsontext import line, pretty
 from .records import Receipt, Run
 from .scorers.contract import HEAD, Scorer
@@ -28,42 +29,53 @@ class Derived(NamedTuple):
     errors: dict[str, str]
 
 
+class Written(NamedTuple):
+    """What is derived once it is stored: digests of the files in place of them, since they may be large."""
+
+    digests: dict[str, str]
+    summary: dict[str, Any]
+    errors: dict[str, str]
+
+
 @phase("summarising")
-def write_summaries(
-    out: str, run: Run, scorers: Sequence[Scorer], homes: Iterable[layout.Home], usage: bytes
-) -> list[Derived]:
-    """Writes ``usage`` (usage.json) and what is derived from the parts of each scorer, and returns the latter.
+def write_summaries(out: str, run: Run, scorers: Sequence[Scorer], homes: Iterable[layout.Home]) -> list[Written]:
+    """Writes what is derived from the parts of each scorer, suite by suite.
 
     Raises:
         DamagedPart: a part cannot be read; nothing of its scorer was written.
     """
-    homes = sorted(homes)
+    by_suite: dict[str, list[layout.Home]] = {}
+    for home in sorted(homes):
+        by_suite.setdefault(home.suite, []).append(home)
     made = []
     for scorer in scorers:
         table = layout.below(scorer.name, layout.SCORES)
-        parts = read_parts([layout.part(out, run.name, table, home) for home in homes], scorer.scores)
-        made.append(derived(run, scorer, parts))
-        del parts
+        places = ([layout.part(out, run.name, table, home) for home in suite] for suite in by_suite.values())
+        found = derived(run, scorer, (read_parts(suite, scorer.scores) for suite in places))
+        digests = {}
+        for name, data in found.files.items():
+            storage.put(storage.join(out, run.name, name), data)
+            digests[name] = digest(data)
+        made.append(Written(digests, found.summary, found.errors))
+        del found
         release_memory()
-    for name, data in [("usage.json", usage), *(file for one in made for file in one.files.items())]:
-        storage.put(storage.join(out, run.name, name), data)
     return made
 
 
-def counted(run: Run, receipts: Collection[Receipt]) -> Derived:
+def counted(run: Run, receipts: Collection[Receipt]) -> Written:
     """What stands for a summary where nothing is scored: how many documents were asked for and answered."""
     failed = {receipt.doc_id: receipt.error for receipt in receipts if receipt.error is not None}
     summary = {"run": run.name, "provider": run.provider, "settings": run.settings}
-    return Derived({}, summary | {"documents": len(receipts), "predicted": len(receipts) - len(failed)}, failed)
+    return Written({}, summary | {"documents": len(receipts), "predicted": len(receipts) - len(failed)}, failed)
 
 
-def derived(run: Run, scorer: Scorer, scores: Any) -> Derived:
-    """What follows from a Run's score rows (an Arrow table)."""
+def derived(run: Run, scorer: Scorer, scores: Iterable[Any]) -> Derived:
+    """What follows from a Run's score rows: Arrow tables, each of whole suites, in the order of these."""
     lines, errors = io.BytesIO(), {}
 
     def passing() -> Iterator[dict[str, Any]]:
         """The rows on their way into the summary: written, and errors noted."""
-        for row in _rows(scorer, scores):
+        for row in (row for table in scores for row in _rows(scorer, table)):
             lines.write(f"{line(row)}\n".encode())
             if row["status"] == "error":
                 errors[row["doc_id"]] = row["error"]

@@ -101,7 +101,7 @@ def _scorer_differences(
         rows.extend(made.rows)
         yield from _part_differences(task, made)
     used = find_scorer(scorer)
-    yield from _derived_differences(stored, derived(run, used, score_table(used, rows)).files)
+    yield from _derived_differences(stored, derived(run, used, [score_table(used, rows)]).files)
     digests[scorer] = made_from(rows)
 
 

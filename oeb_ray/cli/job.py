@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -54,7 +55,12 @@ def _run_or_rehearse(job: Job, *others: Job, after: Callable[[Plan], None]) -> i
 def _run_and_print(job: Job, *others: Job, after: Callable[[Plan], None] = lambda plan: None) -> int:
     from .. import progress, run
 
-    plan = run.plan_job(job, *others)
+    gc.disable()  # a plan of many documents has no rubbish, and looking for it takes longer than making it
+    try:
+        plan = run.plan_job(job, *others)
+    finally:
+        gc.freeze()
+        gc.enable()
     with phase(REST):
         return _show_and_carry_out(job, plan, progress.Screen(sys.stdout if job.dry_run else sys.stderr), after)
 
