@@ -33,3 +33,8 @@ def _look_in_vain() -> None:
 
 
 _look_in_vain()
+
+
+def release_memory() -> None:
+    """Gives back what Arrow has held for tables that are gone."""
+    pa.default_memory_pool().release_unused()

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from . import layout, storage
+from .arrow import release_memory
 from .corpus.manifest import Corpus
 from .digests import digest
 from .errors import MissingCredential, RequestError, WorkerLost, refused
@@ -242,6 +243,7 @@ def make_plan(out: str, corpus: Corpus, runs: Sequence[Run], selection: Selectio
         plan.runs.append(_run_plan(plan, run, new))
     if problems:
         raise other_work(out, problems)
+    release_memory()  # manifests and indexes were tables
     return plan
 
 

@@ -12,11 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
 
 from . import layout, storage
+from .arrow import release_memory
 from .ask import receipt_of
 from .digests import digest
 from .jsontext import read_json
 from .records import Receipt
-from .tables import merged_receipts, read_receipts, receipts_table, release_memory
+from .tables import merged_receipts, read_receipts, receipts_table
 
 NOTHING: Mapping[str, Receipt] = MappingProxyType({})
 

@@ -11,12 +11,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from . import layout, storage
+from .arrow import release_memory
 from .clock import phase
 from .digests import digest
 from .jsontext import line, pretty
 from .records import Receipt, Run
 from .scorers.contract import HEAD, Scorer
-from .tables import read_parts, release_memory
+from .tables import read_parts
 
 ROWS_AT_ONCE = 1_000  # of a table as Python objects
 

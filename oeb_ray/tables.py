@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from . import storage
+from .arrow import release_memory
 from .digests import text_digest
 from .errors import InternalError
 from .jsontext import printable
@@ -164,11 +165,6 @@ def merged_receipts(files: Iterable[bytes], without: Collection[str]) -> bytes:
         is_last = pa.concat_arrays([pc.not_equal(ids[:-1], ids[1:]), pa.array([True])])
         table = table.filter(is_last)
     return parquet(table.select(RECEIPTS.names).combine_chunks(), None, ["error", "error_type"])
-
-
-def release_memory() -> None:
-    """Gives back what Arrow has held for tables that are gone."""
-    pa.default_memory_pool().release_unused()
 
 
 def read_receipts(data: bytes) -> Iterator[Receipt]:
