@@ -459,9 +459,10 @@ def test_passing_refusals_are_waited_out(make: Make) -> None:
         assert record["error"] is None and record["cost"]["usd"] == 0.03 and record["cost"]["attempts"] == 4
 
 
-def test_what_never_arrived_is_sent_again(make: Make) -> None:
+def test_what_never_arrived_is_sent_again(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     work = make()
-    work.simulator.refuse(0.2)
+    monkeypatch.setattr("oeb_ray.providers.transport.WAITS", (0.8, 0.8, 0.8))  # beyond what is refused
+    work.simulator.refuse(1.5)
     work.ask(positions=[0])
     reasons = [attempt["reason"] for attempt in work.record(0)["attempts"]]
     assert work.record(0)["error"] is None and set(reasons[1:]) == {"connection refused"}

@@ -226,10 +226,10 @@ def test_doubling_definitions_do_not_explode() -> None:
     chain: dict[str, Any] = {
         f"d{n}": {"prefixItems": [{"$ref": f"#/$defs/d{n + 1}"}, {"$ref": f"#/$defs/d{n + 1}"}]} for n in range(40)
     }
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(DialectError, match="parts"):
         inlined({"properties": {"t": {"$ref": "#/$defs/d0"}}, "$defs": chain}, 7)
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_depth_is_limited() -> None:
