@@ -134,6 +134,7 @@ def plot(measured: dict[str, Measured]) -> str:
 def markdown(
     measured: dict[str, Measured],
     goals: dict[str, float],
+    reasons: dict[str, str],
     profiles: dict[str, list[str]],
     others: dict[str, list[str]],
     plot_name: str,
@@ -151,6 +152,8 @@ def markdown(
         cases = [one for one in measured.values() if one.scorer == name and (one.theirs or one.reason)]
         if cases:
             lines += ["", f"## {name} beside {peer.package}", "", *table(cases, goals)]
+            missed = [one for one in cases if (ratio := one.ratio()) and ratio < goals.get(one.key, 0)]
+            lines += ["", *(f"- {one.key}, missed: {reasons.get(one.key, 'not known why')}" for one in missed)]
     if any(series(measured, shape) for shape in SIZES):
         lines += ["", "## Growth", "", f"![Seconds against rows]({plot_name})", "", *growth(measured)]
     for title, found in profiles.items():

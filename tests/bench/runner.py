@@ -60,7 +60,7 @@ def replayed(corpus: Path, predictions: Path, out: Path, *more: str) -> list[str
 def run(words: list[str], events: Path) -> tuple[float, dict[str, float], str]:
     """Seconds from the job's begin to its end, seconds by phase, and the line of phases."""
     code, _, err = oeb(*words, f"events='{events}'", "--timings", timeout=3000)
-    if code:
+    if code not in (0, 1):  # 1: of the first document alone some system has nothing that can be scored
         sys.exit(err)
     told = re.search(r"^timings .*$", err, re.MULTILINE)
     assert told is not None
@@ -77,7 +77,7 @@ def warm(processors: int) -> Iterator[str]:
 
     os.environ["RAY_AUTH_MODE"] = "disabled"  # loopback only
     node = {"num_cpus": processors, "include_dashboard": False, "object_store_memory": 100_000_000}
-    cluster = Cluster(initialize_head=True, head_node_args=node | {"node_ip_address": "127.0.0.1"})
+    cluster = Cluster(initialize_head=True, head_node_args=node | {"node_ip_address": "127.0.0.2"})
     try:
         yield str(cluster.address)
     finally:
