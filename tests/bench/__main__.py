@@ -38,13 +38,13 @@ GOALS: dict[str, float] = {
     "value_f1 flat 5000": 5,
 }
 OTHERS = ("value_f1 corpus",)
-REASONS: dict[str, str] = {  # of goals that are missed, where they are
-    "field_matching mix verdicts": "half of the time is texts of values and addresses, each made once, and zstd",
-    "field_matching nested 400": "the peer's time grows with the square of the rows; below 1,000 our fixed cost shows",
-    "field_matching nested 1000": "ties are settled as the peer settles them, which a third of the time goes into",
-    "value_f1 vectors": "documents of a few values: reading the schema anew for each takes half of the time",
-    "value_f1 small": "as with the vectors; dates and texts are looked at once per distinct value",
-    "value_f1 flat 500": "a fixed cost of some milliseconds, which larger tables do not feel",
+REASONS: dict[str, str] = {  # of goals that are missed, as far as profiles tell
+    "field_matching mix verdicts": "beside scoring there are the texts of all values and addresses, and Parquet itself",
+    "field_matching nested 400": "what is paid once per table is seen here; the peer's time grows with the square",
+    "field_matching nested 1000": "pairing to the peer's own choice among equals; see where its time goes, below",
+    "value_f1 vectors": "tiny documents: the schema is read anew for each, about a fifth of the time in a profile",
+    "value_f1 small": "every distinct value is looked at once, as a date and as a text, which small tables do not repay",
+    "value_f1 flat 500": "the same, in part",
 }
 ALONE = ("field_matching flat 20000", "field_matching nested 500", "field_matching nested 5000")  # growth, no peer
 PROFILED = {"mix": "the mix", "flat 5000": "5,000 flat rows", "nested 1000": "1,000 nested rows"}
