@@ -43,7 +43,7 @@ REASONS: dict[str, str] = {  # of goals that are missed, as far as profiles tell
     "field_matching nested 400": "what is paid once per table is seen here; the peer's time grows with the square",
     "field_matching nested 1000": "pairing to the peer's own choice among equals; see where its time goes, below",
     "value_f1 vectors": "tiny documents: the schema is read anew for each, about a fifth of the time in a profile",
-    "value_f1 small": "every distinct value is looked at once, as a date and as a text, which small tables do not repay",
+    "value_f1 small": "every distinct value is looked at once, as date and as text; small tables do not repay it",
     "value_f1 flat 500": "the same, in part",
 }
 ALONE = ("field_matching flat 20000", "field_matching nested 500", "field_matching nested 5000")  # growth, no peer
