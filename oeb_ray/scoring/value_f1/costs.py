@@ -56,20 +56,18 @@ class Pricing:
 
     def read(self, table: Node, rows: Sequence[Any], paths: Sequence[str] = ()) -> Rows:
         """The rows with their codes. ``paths``: of the rows in the reference, if any rule may be about them."""
-        codes = self._plain_codes(table, rows) if table.is_plain else self._codes(table.cells, rows)
-        return Rows(rows, codes, self._extras(table, rows, paths))
+        return Rows(rows, self._codes(table.cells, rows), self._extras(table, rows, paths))
 
-    def _plain_codes(self, table: Node, rows: Sequence[Any]) -> list[tuple[int, ...]]:
+    def _codes(self, cells: tuple[Entry, ...], rows: Sequence[Any]) -> list[tuple[int, ...]]:
         codes = self._words.codes
-        columns = [(child.name, child.default) for child in table.children]
+        if any(entry.above for entry in cells):
+            return [codes([entry.value(row) for entry in cells]) for row in rows]
+        columns = [(entry.node.name, entry.node.default) for entry in cells]
         nothing: dict[str, Any] = {}
         return [
             codes([get(name, default) for name, default in columns])
             for get in (row.get if isinstance(row, dict) else nothing.get for row in rows)
         ]
-
-    def _codes(self, cells: tuple[Entry, ...], rows: Sequence[Any]) -> list[tuple[int, ...]]:
-        return [self._words.codes([entry.value(row) for entry in cells]) for row in rows]
 
     def _extras(self, table: Node, rows: Sequence[Any], paths: Sequence[str]) -> list[Extra]:
         found = []

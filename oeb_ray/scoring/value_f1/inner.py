@@ -10,10 +10,13 @@ import numpy as np
 
 from .assign import solved
 from .leaves import row_leaves
-from .schema import Entry
+from .schema import Entry, Node
+from .values import NOTHING
 
 if TYPE_CHECKING:
-    from .costs import Costs, Pricing
+    from .costs import Costs, Pricing, Rows
+
+FEW = 1_000  # costs that are quicker as lists
 
 
 def inner_costs(
@@ -28,42 +31,53 @@ def inner_costs(
     reference = pricing.read(table, [row for rows in mine for row in rows], inner_paths)
     output = pricing.read(table, [row for rows in other for row in rows])
     costs = pricing.matrix(table, reference, output, inner_paths)
-    own_leaves = [row_leaves(table, row) for row in reference.rows]
-    found_leaves = [row_leaves(table, row) for row in output.rows]
+    own_leaves, found_leaves = _leaves(table, reference), _leaves(table, output)
+    cells = costs.tolist() if costs.size <= FEW else None
     result = np.zeros((len(theirs), len(ours)))
     columns, lines = _spans(mine), _spans(other)
     for j, line in enumerate(lines):
         for i, column in enumerate(columns):
-            result[j, i] = _best(costs[line, column], found_leaves[line], own_leaves[column])
+            block = [row[column] for row in cells[line]] if cells is not None else costs[line, column]
+            result[j, i] = _best(block, found_leaves[line], own_leaves[column])
     return result
 
 
-def _best(costs: Costs, found_leaves: list[int], own_leaves: list[int]) -> float:
+def _leaves(table: Node, rows: Rows) -> list[int]:
+    """What each row is worth alone."""
+    if table.is_plain:
+        return [len(codes) - codes.count(NOTHING) for codes in rows.codes]
+    return [row_leaves(table, row) for row in rows.rows]
+
+
+def _best(costs: Any, found_leaves: list[int], own_leaves: list[int]) -> float:
     """The cost of the best pairing of two rows' inner rows, the leaves of those left over included.
 
     Equal rows are not paired first here: where rows of unlike size are left over, ties fall by the solver alone.
     """
-    height, width = costs.shape
+    height, width = len(found_leaves), len(own_leaves)
+    if height == width == 1:
+        return float(costs[0][0])
     if not height or not width:
         return sum(found_leaves) + sum(own_leaves)
     longer = found_leaves if height > width else own_leaves
-    if height == width or min(longer) == max(longer):
-        return float(_least(costs) + abs(height - width) * longer[0])
-    pairs = solved(costs)
+    if height == width or longer.count(longer[0]) == len(longer):
+        return float(_least(costs, height, width) + abs(height - width) * longer[0])
+    pairs = solved(np.asarray(costs))
     taken = set(pairs.values())
-    total = sum(costs[j, i] for i, j in pairs.items())
+    total = sum(costs[j][i] for i, j in pairs.items())
     total += sum(n for i, n in enumerate(own_leaves) if i not in pairs)
     return float(total + sum(n for j, n in enumerate(found_leaves) if j not in taken))
 
 
-def _least(costs: Costs) -> float:
+def _least(costs: Any, height: int, width: int) -> float:
     """The least sum of a pairing; it does not depend on ties."""
-    height, width = costs.shape
-    if height == 1 or width == 1:
-        return float(costs.min())
+    if height == 1:
+        return float(min(costs[0]))
+    if width == 1:
+        return float(min(line[0] for line in costs))
     if height == width == 2:
-        return float(min(costs[0, 0] + costs[1, 1], costs[0, 1] + costs[1, 0]))
-    return float(sum(costs[j, i] for i, j in solved(costs).items()))
+        return float(min(costs[0][0] + costs[1][1], costs[0][1] + costs[1][0]))
+    return float(sum(costs[j][i] for i, j in solved(np.asarray(costs)).items()))
 
 
 def _rows(entry: Entry, row: Any) -> list[Any]:

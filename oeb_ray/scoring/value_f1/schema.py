@@ -5,8 +5,9 @@ Nodes are made as they are asked for, so a schema that names itself costs only a
 
 from __future__ import annotations
 
+import json
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from .errors import Ungradable
@@ -192,7 +193,18 @@ class Entry(NamedTuple):
 
 
 def root_nodes(schema: dict[str, Any]) -> dict[str, Node]:
-    """The nodes of a document's root keys, as far as the schema declares them."""
+    """The nodes of a document's root keys, as far as the schema declares them.
+
+    Raises:
+        TypeError, ValueError: the schema holds something that JSON has not.
+    """
+    return _nodes_of(json.dumps(schema))
+
+
+@lru_cache(maxsize=256)
+def _nodes_of(text: str) -> dict[str, Node]:
+    """By text, since the documents of a corpus share few schemas, and nobody can change a text."""
+    schema = json.loads(text)
     return {name: Node(parts, name) for name, parts in Parts(schema, schema, frozenset()).props().items()}
 
 

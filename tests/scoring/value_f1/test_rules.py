@@ -87,11 +87,17 @@ def test_the_quick_dates_are_those_of_dateutil():
     from oeb_ray.scoring.value_f1 import dates
 
     day = dt.date(2026, 12, 1)
-    for _ in range(400):
+    words = [*dates._MONTH, "Mai", "janu", "monday", "at", "of", "am", "th", "z"]
+    dates_found = 0
+    for _ in range(1000):
         a, b, year = dice.randint(0, 40), dice.randint(0, 40), dice.randint(1880, 2120)
-        for text in (f"{year:04}-{a}-{b}", f"{a}/{b}/{year:04}", f"{a:02}-{b:02}-{year:04}"):
+        word = dice.choice([str.lower, str.upper, str.title])(dice.choice(words))
+        digits = (f"{year:04}-{a}-{b}", f"{a}/{b}/{year:04}", f"{a:02}-{b:02}-{year:04}")
+        for text in (*digits, f"{a} {word} {year}", f"{word} {a:02}, {year}", f"{word} {a} {year}"):
             quick = dates._plain(text)
+            dates_found += quick is not None
             assert quick is None or quick == dates._parsed(text, day), text
+    assert dates_found > 1000
 
 
 @pytest.mark.parametrize(
