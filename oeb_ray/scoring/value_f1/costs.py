@@ -60,14 +60,15 @@ class Pricing:
 
     def _codes(self, cells: tuple[Entry, ...], rows: Sequence[Any]) -> list[tuple[int, ...]]:
         codes = self._words.codes
-        if any(entry.above for entry in cells):
-            return [codes([entry.value(row) for entry in cells]) for row in rows]
-        columns = [(entry.node.name, entry.node.default) for entry in cells]
+        columns = [(entry.node.name, entry.node.default, entry if entry.above else None) for entry in cells]
         nothing: dict[str, Any] = {}
-        return [
-            codes([get(name, default) for name, default in columns])
-            for get in (row.get if isinstance(row, dict) else nothing.get for row in rows)
-        ]
+        made = []
+        for row in rows:
+            get = row.get if isinstance(row, dict) else nothing.get
+            made.append(
+                codes([get(name, default) if deep is None else deep.value(row) for name, default, deep in columns])
+            )
+        return made
 
     def _extras(self, table: Node, rows: Sequence[Any], paths: Sequence[str]) -> list[Extra]:
         found = []

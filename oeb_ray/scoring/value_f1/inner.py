@@ -31,14 +31,15 @@ def inner_costs(
     reference = pricing.read(table, [row for rows in mine for row in rows], inner_paths)
     output = pricing.read(table, [row for rows in other for row in rows])
     costs = pricing.matrix(table, reference, output, inner_paths)
-    own_leaves, found_leaves = _leaves(table, reference), _leaves(table, output)
     cells = costs.tolist() if costs.size <= FEW else None
-    result = np.zeros((len(theirs), len(ours)))
     columns, lines = _spans(mine), _spans(other)
+    own_leaves, found_leaves = _leaves(table, reference), _leaves(table, output)
+    own, found = [own_leaves[column] for column in columns], [found_leaves[line] for line in lines]
+    result = np.zeros((len(theirs), len(ours)))
     for j, line in enumerate(lines):
         for i, column in enumerate(columns):
             block = [row[column] for row in cells[line]] if cells is not None else costs[line, column]
-            result[j, i] = _best(block, found_leaves[line], own_leaves[column])
+            result[j, i] = _best(block, found[j], own[i])
     return result
 
 
