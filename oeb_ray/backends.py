@@ -11,7 +11,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -32,6 +32,7 @@ class Backend(Protocol):
     def delete(self, path: str) -> None: ...
     def stat(self, path: str) -> FileStamp: ...
     def list(self, folder: str, deep: bool) -> dict[str, FileStamp]: ...
+    def names(self, folder: str) -> set[str]: ...
     def read_tail(self, path: str, size: int) -> bytes: ...
     def is_folder(self, path: str) -> bool: ...
     def folders(self, path: str) -> set[str]: ...
@@ -94,25 +95,37 @@ class Folder:
 
     def list(self, folder: str, deep: bool) -> dict[str, FileStamp]:
         files: dict[str, FileStamp] = {}
-        waiting = [folder]
         start = len(folder.rstrip("/")) + 1
-        while waiting:
-            here = waiting.pop()
+        for entry in self._files(folder, deep):
             try:
-                entries = list(os.scandir(here))
+                found = entry.stat()
+            except OSError:  # gone since, or a link to nowhere or itself
+                continue
+            files[entry.path[start:]] = FileStamp(found.st_size, str(found.st_mtime_ns))
+        return files
+
+    def names(self, folder: str) -> set[str]:
+        return {entry.name for entry in self._files(folder, deep=False)}
+
+    def _files(self, folder: str, deep: bool) -> Iterator[os.DirEntry[str]]:
+        """One entry after the other, since there may be millions."""
+        waiting = [folder]
+        while waiting:
+            try:
+                entries = os.scandir(waiting.pop())
             except (FileNotFoundError, NotADirectoryError):
                 continue
-            for entry in entries:
-                try:
-                    if not entry.is_dir():
+            with entries:
+                for entry in entries:
+                    try:
+                        is_folder = entry.is_dir()
+                    except OSError:
+                        continue
+                    if not is_folder:
                         if not entry.name.startswith(self.TEMPORARY):
-                            found = entry.stat()
-                            files[entry.path[start:]] = FileStamp(found.st_size, str(found.st_mtime_ns))
+                            yield entry
                     elif deep and not entry.is_symlink():
                         waiting.append(entry.path)
-                except OSError:  # gone since, or a link to nowhere or itself
-                    continue
-        return files
 
     def read_tail(self, path: str, size: int) -> bytes:
         with open(path, "rb") as stream:
@@ -224,6 +237,9 @@ class Remote:
         start = len(strip(folder)) + 1  # what is left empty stands for the folder itself
         keys = {strip(path)[start:]: info for path, info in found.items()}
         return {key: _remote_stamp(info) for key, info in keys.items() if key}
+
+    def names(self, folder: str) -> set[str]:
+        return set(self.list(folder, deep=False))
 
 
 def _remote_stamp(info: dict[str, Any]) -> FileStamp:

@@ -105,7 +105,7 @@ def attempts_of(out: str, run: str, doc_id: str) -> list[Attempt]:
 def stored_calls(out: str, run: str) -> list[tuple[str, int]]:
     """Document and number of every attempt of a run; files of other names are left out."""
     found = []
-    for name in storage.listed(storage.join(out, run, "calls"), deep=False):
+    for name in storage.names(storage.join(out, run, "calls")):
         stem, _, number = name.removesuffix(".json").rpartition(".")
         if name.endswith(".json") and number.isdigit():
             found.append((storage.decode_id(stem), int(number)))

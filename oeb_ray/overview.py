@@ -97,5 +97,5 @@ def _recorded(run: StoredRun, usage: dict[str, Any] | None) -> int:
     """How many documents have a record; while the index is in several files, usage.json is of an earlier time."""
     if usage is not None and len(storage.listed(storage.join(run.address, layout.RECEIPTS))) == 1:
         return int(usage["documents"])
-    names = storage.listed(storage.join(run.address, "records"), deep=False)
+    names = storage.names(storage.join(run.address, "records"))
     return sum(name.endswith(".json") for name in names)

@@ -7,10 +7,11 @@ Making a plan writes nothing and calls nobody.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from . import layout, storage
@@ -100,12 +101,9 @@ class Plan:
 
     def item(self, run: RunPlan, position: int) -> ScoreItem:
         """The document at a position as it is scored for a Run; it must have a receipt."""
-        doc = self.corpus.doc(position)
-        receipt = run.receipts[doc.doc_id]
-        return ScoreItem(
-            doc.doc_id, doc.gt_path, doc.schema, doc.schema_sha256, receipt.prediction_sha256, receipt.error,
-            doc.annotations,
-        )  # fmt: skip
+        doc_id, _, _, gt_path, schema, schema_sha256, annotations = self.corpus.doc(position)
+        receipt = run.receipts[doc_id]
+        return ScoreItem(doc_id, gt_path, schema, schema_sha256, receipt.prediction_sha256, receipt.error, annotations)
 
     def recorded(self, run: RunPlan, home: layout.Home) -> list[int]:
         """Positions of the recorded documents of a part, sorted by doc_id."""
@@ -234,7 +232,7 @@ def make_plan(out: str, corpus: Corpus, runs: Sequence[Run], selection: Selectio
     members: dict[layout.Home, list[int]] = {}
     for position, home in enumerate(homes):
         members.setdefault(home, []).append(position)
-    plan = Plan(out, corpus, selection, [], homes, members, FileDigests(out))
+    plan = Plan(out, corpus, selection, [], homes, members, FileDigests(out, corpus.stamps))
     problems: list[str] = []
     if warning := check_corpus(out, corpus, problems):
         plan.warnings.append(warning)
@@ -257,16 +255,16 @@ def _run_plan(plan: Plan, run: Run, new: bool) -> RunPlan:
         for table, keys in listings.items():
             made.part_files[table] = {home for key in keys if (home := layout.home_of_key(key))}
         made.receipts = stored_receipts(plan.out, run.name, set(corpus.ids))
-    recorded, source_of, stamps = made.receipts, find(run.provider).source, corpus.stamps
-    sources = [source_of(corpus.doc(position), run.settings, run.options) for position in corpus.selected]
-    others = storage.stat_many({source for source in sources if source not in stamps}) if recorded else {}
-    made.receipts = {}
-    for position, source in zip(corpus.selected, sources, strict=True):
+    recorded, made.receipts = made.receipts, {}
+    source_of = partial(find(run.provider).source, settings=run.settings, options=run.options)
+    others = _other_sources(corpus, source_of) if recorded else {}
+    for position in corpus.selected:
         doc = corpus.doc(position)
         receipt = recorded.pop(doc.doc_id, None)
         stale = ""
         if receipt is not None:
-            stale = _stale(plan, doc, receipt, source, stamps.get(source) or others.get(source))
+            source = source_of(doc)
+            stale = _stale(plan, doc, receipt, source, corpus.stamps.get(source) or others.get(source))
             made.receipts[doc.doc_id] = receipt.kept(doc.doc_id)
         if stale:
             made.stale.append((doc.doc_id, stale))
@@ -277,12 +275,18 @@ def _run_plan(plan: Plan, run: Run, new: bool) -> RunPlan:
             if receipt is not None:
                 made.again.add(position)
     made.receipts |= {doc_id: recorded[doc_id].kept(doc_id) for doc_id in corpus.ids if doc_id in recorded}
-    del recorded, sources, others
+    del recorded, others
     if not selection.rescore:
         made.unchanged = bool(listings)
         for scorer in selection.scorers:
             _find_current(plan, made, scorer, listings)
     return made
+
+
+def _other_sources(corpus: Corpus, source_of: Callable[[Doc], str]) -> dict[str, FileStamp]:
+    """Stamps of the files that predictions are made from, those that are no files of the corpus."""
+    sources = map(source_of, map(corpus.doc, corpus.selected))
+    return storage.stat_many({source for source in sources if source not in corpus.stamps})
 
 
 def _why_asked(receipt: Receipt | None, stale: str, selection: Selection) -> str:
@@ -363,15 +367,23 @@ def holding(plan: Plan, made: RunPlan, scorer: str, stamps: Mapping[layout.Home,
 
 
 class FileDigests:
-    """SHA-256 of golds and documents, kept below the output with size and stamp: only changed files are read again."""
+    """SHA-256 of golds and documents, kept below the output with size and stamp: only changed files are read again.
 
-    def __init__(self, out: str) -> None:
+    ``stamps``: of the corpus; what is the same is kept once.
+    """
+
+    def __init__(self, out: str, stamps: Mapping[str, FileStamp]) -> None:
         self.address = storage.join(out, "digests.parquet")
         self._changed = False
         try:
-            self._known = read_digests(storage.read(self.address))
+            known = read_digests(storage.read(self.address))
         except FileNotFoundError:
-            self._known = {}
+            known = {}
+        self._known: dict[str, tuple[FileStamp, str]] = {}
+        for path, stamp in stamps.items():
+            if found := known.pop(path, None):
+                self._known[path] = (stamp, found[1]) if found[0] == stamp else found
+        self._known |= known
 
     def get(self, path: str, stamp: FileStamp) -> str:
         """The digest of a file that has this stamp. Raises FileNotFoundError if it is not there."""

@@ -29,7 +29,7 @@ def stored_receipts(out: str, run: str, ids: Set[str], known: Mapping[str, Recei
     The records are listed once, since one that was deleted is not done, whatever the index says. With ``known`` those
     receipts alone that are newer than what is known.
     """
-    names = storage.listed(storage.join(out, run, "records")).keys()
+    names = storage.names(storage.join(out, run, "records"))
     there = {doc_id for doc_id in ids if f"{storage.encode_id(doc_id)}.json" in names}
     del names  # there may be millions
     found = indexed(out, run, known)

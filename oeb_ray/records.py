@@ -1,12 +1,14 @@
 """The values that travel between the parts of the package: frozen, picklable, without behaviour.
 
+Those of which there are as many as documents are tuples, which are made soonest.
+
 A Doc is one document of a corpus; a Run one provider with one option set; a Receipt what is known of a recorded
 document without opening its record; a PartTask the documents that one score part holds.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 
@@ -20,8 +22,7 @@ class FileStamp(NamedTuple):
 ABSENT = "absent"  # the stamp of a file whose size is known and that has not been fetched
 
 
-@dataclass(frozen=True, slots=True)
-class Doc:
+class Doc(NamedTuple):
     """One document of a corpus. ``schema``: JSON text, with its digest; the paths are absolute paths or URLs.
 
     ``annotations``: a file with what scorers may know beside the gold; None if there is none.
@@ -76,8 +77,7 @@ class PredictBatch:
     again: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(NamedTuple):
     """The index entry of one record.
 
     ``error``: the text of the document's row if it failed, else None; ``error_type``: its class. ``retryable``: asking
@@ -108,11 +108,10 @@ class Receipt:
 
     def kept(self, doc_id: str) -> Receipt:
         """What a job goes on with, under an equal ``doc_id`` that is shared: not what only planning compares."""
-        return replace(self, doc_id=doc_id, schema_sha256="", doc_sha256="", doc_stamp="")
+        return self._replace(doc_id=doc_id, schema_sha256="", doc_sha256="", doc_stamp="")
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreItem:
+class ScoreItem(NamedTuple):
     """One recorded document to score.
 
     ``error``: the row's text if there is no prediction.

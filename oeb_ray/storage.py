@@ -151,6 +151,13 @@ def listed(address: str, *, deep: bool = True) -> dict[str, FileStamp]:
         return backend.list(path, deep)
 
 
+def names(address: str) -> set[str]:
+    """Names of the objects right in a folder; none if there is no such folder."""
+    backend, path = located(address)
+    with _failures("list", address):
+        return backend.names(path)
+
+
 def read_tail(address: str, size: int) -> bytes:
     """The last ``size`` bytes of an object, or all of a shorter one."""
     backend, path = located(address)

@@ -124,10 +124,10 @@ def _homes_of(stored: StoredRun, table: str) -> set[layout.Home]:
 
 def _records(stored: StoredRun, run: Run, corpus: Corpus, found: list[Difference]) -> dict[str, Receipt]:
     """The receipts of the records that hold, made from them; what does not hold goes to ``found``."""
-    names = storage.listed(storage.join(stored.address, "records"), deep=False)
+    names = storage.names(storage.join(stored.address, "records"))
     docs = [corpus.doc(position) for position in range(len(corpus))]
     recorded = [doc for doc in docs if f"{storage.encode_id(doc.doc_id)}.json" in names]
-    foreign = names.keys() - {f"{storage.encode_id(doc.doc_id)}.json" for doc in recorded}
+    foreign = names - {f"{storage.encode_id(doc.doc_id)}.json" for doc in recorded}
     found.extend(Difference(run.name, f"records/{name}", "no document of the corpus") for name in sorted(foreign))
     index = indexed(stored.out, run.name)
     receipts = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import types
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -208,7 +207,7 @@ def test_runs_become_the_record_that_the_harness_makes(
 def test_tokens_are_priced_by_the_list_and_bills_stand_beside(done: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def receipts(out: str, run: str, ids: Any) -> Any:
         found = stored_receipts(out, run, ids)
-        return {key: replace(one, tokens_in=1000, tokens_out=100, usd=0.5) for key, one in found.items()}
+        return {key: one._replace(tokens_in=1000, tokens_out=100, usd=0.5) for key, one in found.items()}
 
     monkeypatch.setattr("oeb_ray.extractkit.exchange.stored_receipts", receipts)
     record = record_of_runs(runs_at(str(done)), corpus_at(str(done), None, None), {"replay-alpha": (3, 15)})
@@ -284,7 +283,7 @@ def test_what_was_spent_on_lost_requests_and_what_an_answer_lacks_are_told(
     def receipts(out: str, run: str, ids: Any) -> Any:
         found = stored_receipts(out, run, ids)
         return {
-            key: replace(one, tokens_in=10, tokens_out=1, error_type="Unreachable" if key == LOST else None)
+            key: one._replace(tokens_in=10, tokens_out=1, error_type="Unreachable" if key == LOST else None)
             for key, one in found.items()
         }
 

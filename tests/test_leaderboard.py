@@ -70,11 +70,9 @@ def tied(tmp_path: Path) -> str:
 
 
 def priced(out: str, prices: dict[str, float]) -> None:
-    from dataclasses import replace
-
     for run in runs_at(out):
         price = prices[run.file("settings.json")["settings"]["system"]]
-        receipts = [replace(one, usd=price, wall_s=2.0) for one in indexed(out, run.name).values()]
+        receipts = [one._replace(usd=price, wall_s=2.0) for one in indexed(out, run.name).values()]
         folder = Path(run.address) / "receipts.parquet"
         for path in folder.iterdir():
             path.unlink()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -70,7 +69,7 @@ def edit(path: Path, old: str, new: str) -> None:
 def _another_receipt(place: Place) -> None:
     receipt = indexed(str(place.run.parent), place.run.name)[DOC]
     shutil.rmtree(place.run / layout.RECEIPTS)
-    add_to_index(str(place.run.parent), place.run.name, [replace(receipt, usd=1.0)])
+    add_to_index(str(place.run.parent), place.run.name, [receipt._replace(usd=1.0)])
 
 
 TAMPERINGS: dict[str, tuple[Callable[[Place], object], str]] = {

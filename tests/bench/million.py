@@ -9,7 +9,6 @@ documents share a thousand files and records are empty, since a resume reads rec
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import shutil
 from concurrent.futures import ProcessPoolExecutor
@@ -75,7 +74,7 @@ def record_all(folder: Path) -> None:
     for position, doc_id in enumerate(corpus.ids):
         (records / f"{storage.encode_id(doc_id)}.json").touch()
         doc_size, doc_stamp = corpus.stamps[corpus.doc_paths[position]]
-        receipts.append(dataclasses.replace(first, doc_id=doc_id, doc_size=doc_size, doc_stamp=doc_stamp))
+        receipts.append(first._replace(doc_id=doc_id, doc_size=doc_size, doc_stamp=doc_stamp))
     add_to_index(plan.out, run, receipts)
 
 

@@ -85,7 +85,7 @@ def job(folder: Path, *more: str) -> list[str]:
 
 
 PAGE = 1000  # names in one answer of an object store
-VERBS = ("read", "put", "create", "delete", "stat", "list", "read_tail", "is_folder", "folders")
+VERBS = ("read", "put", "create", "delete", "stat", "list", "names", "read_tail", "is_folder", "folders")
 CODE = """
 import sys
 from tests.bench.scale import counting_requests
@@ -104,7 +104,7 @@ def counting_requests() -> Counter[str]:
 
     def noted(verb: str, usual: Callable[..., Any], disk: Folder, *given: Any) -> Any:
         found = usual(disk, *given)
-        counted[verb] += 1 + (len(found) // PAGE if verb == "list" else 0)
+        counted[verb] += 1 + (len(found) // PAGE if verb in ("list", "names") else 0)
         return found
 
     for verb in VERBS:

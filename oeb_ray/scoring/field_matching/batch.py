@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .overlap import BLOCK_CELLS, Floats, Ints, Overlap, numbered
+from .pricing import FEW
 from .table import Table, table_of
 from .tokens import TokenMaker
 from .tree import Array, Element
@@ -144,10 +145,33 @@ def _add_best(weights: Floats, group: Ints, rows: Ints, columns: Ints, worth: Fl
     clashing = np.logical_or.reduceat(clash, starts)
     totals = np.add.reduceat(worth, starts)
     ends = np.append(starts[1:], len(group))
-    two = clashing & (ends - starts == 2)  # one of the two
-    totals[two] = np.maximum(worth[starts[two]], worth[starts[two] + 1])
-    for place in np.flatnonzero(clashing & ~two):
+    sizes = ends - starts
+    for size in range(2, FEW + 1):
+        places = starts[clashing & (sizes == size)][:, None] + np.arange(size)
+        if len(places):
+            totals[clashing & (sizes == size)] = _best_of_few(rows[places], columns[places], worth[places])
+    for place in np.flatnonzero(clashing & (sizes > FEW)):
         part = slice(int(starts[place]), int(ends[place]))
         pairs = zip(rows[part].tolist(), columns[part].tolist(), strict=True)
         totals[place] = solve(dict(zip(pairs, map(int, worth[part].tolist()), strict=True)))
     weights.reshape(-1)[group[starts]] += totals
+
+
+def _best_of_few(rows: Ints, columns: Ints, worth: Floats) -> Floats:
+    """Of each group of a few pairs (a line of each matrix) the best total without using an element twice.
+
+    All choices of pairs are tried at once: a choice is a column, and of no worth where two of its pairs clash.
+    """
+    count, size = worth.shape
+    choices = (np.arange(1 << size) >> np.arange(size)[:, None]) & 1
+    one, other = np.triu_indices(size, 1)
+    both = (choices[one] & choices[other]).astype(np.float32)
+    best = np.empty(count)
+    step = max(1, BLOCK_CELLS >> size)
+    for start in range(0, count, step):
+        part = slice(start, start + step)
+        clash = (rows[part, one] == rows[part, other]) | (columns[part, one] == columns[part, other])
+        totals = worth[part] @ choices.astype(np.float64)
+        totals[clash.astype(np.float32) @ both > 0] = 0.0
+        best[part] = totals.max(axis=1)
+    return best
