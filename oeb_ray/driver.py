@@ -17,18 +17,17 @@ from typing import Any
 
 from . import layout, storage
 from .cluster.account import code_digest
-from .cluster.contract import Cluster, Ended, Graded, Predicted
+from .cluster.contract import Cluster, Ended, Graded, Predicted, Summed
 from .cluster.work import do_give_up
 from .errors import InternalError, LimitReached, OebError, Stopped
-from .finish import finish
+from .finish import finish, known, summary_task
 from .plan import Part, Plan, RunPlan
 from .ready import Ready
 from .receipts import add_to_index, merge_index, read_receipt, stored_receipts
-from .records import PartTask, PredictBatch, Receipt
+from .records import PartTask, PredictBatch, Receipt, SummaryTask
 from .runstate import GoldNotes, Progress, RunState, asking, member_of, same_account
 from .signals import Interrupts
 from .steering import Steering
-from .summaries import counted
 from .tables import DamagedPart
 
 BATCH = 32  # documents of a free provider in one task
@@ -153,10 +152,12 @@ class Driver:
             self._take_predicted(ended)
         elif isinstance(ended, Graded):
             self._take_graded(ended)
-        elif isinstance(ended.work, PartTask):
-            self._take_lost_part(ended.work, ended.reason)
-        else:
+        elif isinstance(ended, Summed):
+            self._take_summed(ended)
+        elif isinstance(ended.work, PredictBatch):
             self._take_lost_batch(ended.work, ended.reason)
+        else:
+            self._take_lost_task(ended.work, ended.reason)
 
     # --- predictions ----------------------------------------------------------------------------------------------
 
@@ -289,42 +290,49 @@ class Driver:
         if not state.left[home]:
             self._make_ready(state, home)
 
-    def _take_lost_part(self, task: PartTask, reason: str) -> None:
-        key = (task.run.name, task.scorer, task.suite, task.part)
+    def _take_lost_task(self, task: PartTask | SummaryTask, reason: str) -> None:
+        scored = (task.scorer, task.suite, task.part) if isinstance(task, PartTask) else ("summary.json",)
+        key = (task.run.name, *scored)
         self.lost[key] += 1
         if self.lost[key] >= ATTEMPTS:
-            raise InternalError(f"the worker that scores {' '.join(key)} was lost {ATTEMPTS} times; last: {reason}")
-        self.progress.note(f"a worker was lost ({reason}); its work is done again, document by document")
-        self.cluster.score(replace(task, limit=self.cluster.memory // self.lost[key]))
+            raise InternalError(f"the worker that makes {' '.join(key)} was lost {ATTEMPTS} times; last: {reason}")
+        if isinstance(task, PartTask):
+            self.progress.note(f"a worker was lost ({reason}); its work is done again, document by document")
+            self.cluster.score(replace(task, limit=self.cluster.memory // self.lost[key]))
+        else:
+            self.progress.note(f"a worker was lost ({reason}); its work is done again")
+            self.cluster.summarise(task)
 
     # --- ending ---------------------------------------------------------------------------------------------------
 
     def _finish_ended(self) -> None:
         for state in self.states:
-            busy = state.queue or state.in_flight or state.scoring.total()
+            busy = state.queue or state.in_flight or state.scoring.total() or state.summarising
             if state.summary is None and not busy:
-                self._finish(state)
+                self._summarise(state)
 
-    def _finish(self, state: RunState) -> None:
+    def _summarise(self, state: RunState) -> None:
+        """Has what is derived written, unless it is there; anew where another driver has recorded more."""
         plan, made = self.plan, state.plan
-        merge_index(plan.out, state.name, state.fresh, without=frozenset(state.undone))
-        state.fresh.clear()
+        self._write_fresh(state)
         if state.worked and self._take_what_others_recorded(state):
             return
-        try:
-            derived = finish(plan, made, worked=state.worked)
-        except DamagedPart as damaged:
-            self._score_again(state, damaged)
+        if not state.worked and (found := known(plan, made)):
+            state.end(plan, found)
             return
-        first = derived[0] if derived else counted(made.run, made.receipts.values())
-        errors = first.errors
-        state.errors = Counter(errors.values())
-        selected = [plan.corpus.ids[position] for position in plan.corpus.selected]
-        state.done = sum(doc_id in made.receipts for doc_id in selected)
-        state.failed = sum(doc_id in errors for doc_id in selected)
-        named = zip(plan.selection.scorers, derived, strict=True)
-        state.summaries = {name: one.summary for name, one in named} or {"": first.summary}
-        state.ended = time.monotonic()
+        state.summarising = True
+        self.cluster.summarise(summary_task(plan, made, state.undone))
+
+    def _take_summed(self, ended: Summed) -> None:
+        state = self.by_name[ended.task.run.name]
+        state.summarising = False
+        if isinstance(ended.failed, DamagedPart):
+            self._score_again(state, ended.failed)
+        elif ended.failed is not None:
+            raise ended.failed
+        else:
+            finish(self.plan, state.plan, ended.written)
+            state.end(self.plan, ended.written)
 
     def _take_what_others_recorded(self, state: RunState) -> bool:
         """Looks once more at what is recorded; documents of another driver are scored with ours."""
@@ -353,12 +361,15 @@ class Driver:
                 self._make_part_ready(state, Part(scorer, home))
 
     def _flush(self, age: float) -> None:
-        now = time.monotonic()
         for state in self.states:
-            if state.fresh and now - state.flushed >= age:
-                add_to_index(self.plan.out, state.name, state.fresh)
-                state.fresh.clear()
-                state.flushed = now
+            if time.monotonic() - state.flushed >= age:
+                self._write_fresh(state)
+
+    def _write_fresh(self, state: RunState) -> None:
+        if state.fresh:
+            add_to_index(self.plan.out, state.name, state.fresh)
+            state.fresh.clear()
+            state.flushed = time.monotonic()
 
     def fail(self) -> None:
         """The job cannot go on; what is being paid for is recorded all the same, as far as storage lets it."""

@@ -1,60 +1,68 @@
-"""The end of a Run: its summaries, made from its parts and receipts, or known to be right already.
+"""The end of a Run: what is derived from its parts and receipts, made anew or known to be right already.
 
-In: a Plan and one of its Runs with nothing left to do. Out: what is derived, in the order of the scorers.
+In: a Plan and one of its Runs with nothing left to do. Out: what is derived, in the order of the scorers. A worker
+writes the summaries, since the rows of a large Run would fill the driver's memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from . import layout, storage
 from .digests import digest
 from .plan import Plan, RunPlan, holding, list_parts, part_stamps
-from .scorers import find
+from .records import SummaryTask
 from .settled import of_parts, summary_of, write_settled
-from .summaries import Written, write_summaries
+from .summaries import Written
 from .usage import usage_file
 
 USAGE, FILES = "usage.json", ("scores.jsonl", "summary.json")
 
 
-def finish(plan: Plan, made: RunPlan, *, worked: bool) -> list[Written]:
-    """Writes what is derived of a Run, takes away parts that hold nobody any more, and notes that all is well.
+def known(plan: Plan, made: RunPlan) -> list[Written]:
+    """What is derived, as it was last written; nothing if anything of it may be another now."""
+    out, run, scorers, settled = plan.out, made.run.name, plan.selection.scorers, made.settled
+    plan.files.save()
+    names = {USAGE, *(layout.below(scorer, name) for scorer in scorers for name in FILES)}
+    if not made.unchanged or not settled.untouched(out, run, names):
+        return []
+    if settled.files[USAGE][2] != digest(_usage(plan, made)):
+        return []
+    summaries = [summary_of(out, run, layout.below(scorer, "summary.json")) for scorer in scorers]
+    return [Written({}, summary, settled.errors if not at else {}) for at, summary in enumerate(summaries)]
 
-    ``worked``: something was recorded or scored. Where nothing was, and nothing has changed since all was well, only
-    the summaries are read.
 
-    Raises:
-        DamagedPart: a part cannot be read.
-    """
+def summary_task(plan: Plan, made: RunPlan, without: Collection[str]) -> SummaryTask:
+    """What a worker has to do. ``without``: documents whose record does not hold."""
+    homes = tuple(sorted((home.suite, home.part) for home in _expected(plan, made)))
+    return SummaryTask(plan.out, made.run, plan.selection.scorers, homes, frozenset(without))
+
+
+def finish(plan: Plan, made: RunPlan, written: Sequence[Written]) -> None:
+    """Writes what is derived from receipts, takes away parts that hold nobody any more, and notes that all is well."""
     out, run = plan.out, made.run.name
     plan.files.save()
-    scorers = [find(name) for name in plan.selection.scorers]
-    first = layout.FIRST_SCORER in plan.selection.scorers or storage.is_folder(storage.join(out, run, layout.SCORES))
-    suites = dict(zip(plan.corpus.ids, plan.corpus.suites, strict=True))
-    usage = usage_file(made.receipts.values(), suites, first=first)
-    if not worked and (known := _unchanged(plan, made, usage)):
-        return known
-    expected = {home for home in plan.members if plan.recorded(made, home)}
-    written = write_summaries(out, made.run, scorers, expected)
+    usage = _usage(plan, made)
     storage.put(storage.join(out, run, USAGE), usage)
+    expected = _expected(plan, made)
     for table, homes in made.part_files.items():
         for home in homes - expected:
             storage.delete(layout.part(out, run, table, home))
     if written:
         digests = {USAGE: digest(usage)} | {name: sha256 for one in written for name, sha256 in one.digests.items()}
         _settle(plan, made, expected, digests, written[0].errors)
-    return written
 
 
-def _unchanged(plan: Plan, made: RunPlan, usage: bytes) -> list[Written]:
-    """What is derived, as it was last written; nothing if anything of it may be another now."""
-    out, run, scorers, settled = plan.out, made.run.name, plan.selection.scorers, made.settled
-    names = {USAGE, *(layout.below(scorer, name) for scorer in scorers for name in FILES)}
-    if not made.unchanged or not settled.untouched(out, run, names) or settled.files[USAGE][2] != digest(usage):
-        return []
-    summaries = [summary_of(out, run, layout.below(scorer, "summary.json")) for scorer in scorers]
-    return [Written({}, summary, settled.errors if not at else {}) for at, summary in enumerate(summaries)]
+def _expected(plan: Plan, made: RunPlan) -> set[layout.Home]:
+    """The parts that hold somebody."""
+    return {home for home in plan.members if plan.recorded(made, home)}
+
+
+def _usage(plan: Plan, made: RunPlan) -> bytes:
+    scores = storage.join(plan.out, made.run.name, layout.SCORES)
+    first = layout.FIRST_SCORER in plan.selection.scorers or storage.is_folder(scores)
+    suites = dict(zip(plan.corpus.ids, plan.corpus.suites, strict=True))
+    return usage_file(made.receipts.values(), suites, first=first)
 
 
 def _settle(

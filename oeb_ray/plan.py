@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from . import layout, storage
 from .arrow import release_memory
 from .corpus.manifest import Corpus
-from .digests import digest
 from .errors import MissingCredential, RequestError, WorkerLost, refused
+from .filedigests import FileDigests
 from .folders import check_corpus, check_settings, other_work
 from .prices import PriceList
 from .providers.contract import LaneOptions, choice_warnings, typed
@@ -28,7 +28,7 @@ from .receipts import stored_receipts
 from .records import ABSENT, Doc, FileStamp, Receipt, Run, ScoreItem
 from .scorers import find as find_scorer
 from .settled import Settled, of_parts, read_settled
-from .tables import digests_table, part_stamp, read_digests, stamp_at
+from .tables import part_stamp, stamp_at
 
 __all__ = ["Plan", "RunPlan", "expand", "make_plan", "run_name"]
 
@@ -364,44 +364,3 @@ def holding(plan: Plan, made: RunPlan, scorer: str, stamps: Mapping[layout.Home,
         there = list(threads.map(lambda place: stamp_at(place[1]), places))
     other = {home for (home, _), stamp in zip(places, there, strict=True) if stamp != stamps[home]}
     return stamps.keys() - other
-
-
-class FileDigests:
-    """SHA-256 of golds and documents, kept below the output with size and stamp: only changed files are read again.
-
-    ``stamps``: of the corpus; what is the same is kept once.
-    """
-
-    def __init__(self, out: str, stamps: Mapping[str, FileStamp]) -> None:
-        self.address = storage.join(out, "digests.parquet")
-        self._changed = False
-        try:
-            known = read_digests(storage.read(self.address))
-        except FileNotFoundError:
-            known = {}
-        self._known: dict[str, tuple[FileStamp, str]] = {}
-        for path, stamp in stamps.items():
-            if found := known.pop(path, None):
-                self._known[path] = (stamp, found[1]) if found[0] == stamp else found
-        self._known |= known
-
-    def get(self, path: str, stamp: FileStamp) -> str:
-        """The digest of a file that has this stamp. Raises FileNotFoundError if it is not there."""
-        if stamp.stamp == ABSENT:
-            raise FileNotFoundError(path)
-        known = self._known.get(path)
-        if known is None or known[0] != stamp:
-            self.note(path, stamp, digest(storage.read(path)))
-        return self._known[path][1]
-
-    def note(self, path: str, stamp: FileStamp, sha256: str) -> None:
-        """Takes a digest that a worker has found."""
-        if self._known.get(path) != (stamp, sha256):
-            self._known[path] = stamp, sha256
-            self._changed = True
-
-    def save(self) -> None:
-        """Writes what is new."""
-        if self._changed:
-            storage.put(self.address, digests_table(self._known))
-            self._changed = False

@@ -146,6 +146,20 @@ class PartTask:
 
 
 @dataclass(frozen=True, slots=True)
+class SummaryTask:
+    """The end of a Run: its index is merged, ``without`` some documents, and what is derived from its parts written.
+
+    ``homes``: suite and part of every part that there is.
+    """
+
+    out: str
+    run: Run
+    scorers: tuple[str, ...]
+    homes: tuple[tuple[str, str], ...]
+    without: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class PartReceipt:
     """What scoring a part came to: ``digests`` of the files that could be read, by address, and notes on golds.
 

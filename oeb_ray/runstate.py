@@ -14,8 +14,9 @@ from typing import Any, Protocol
 
 from . import layout
 from .errors import OebError
-from .plan import Part, RunPlan
+from .plan import Part, Plan, RunPlan
 from .records import Lane, Receipt
+from .summaries import Written, counted
 
 
 class Progress(Protocol):
@@ -51,9 +52,9 @@ class RunState:
     ``total``: selected documents; ``done``, ``failed``: how many of them are recorded, and recorded as failed;
     ``parts``, ``parts_done``: to score and scored; ``scoring``: those handed out; ``queue``: positions not sent;
     ``left``: documents that each part still waits for; ``fresh``: receipts not yet in the index; ``undone``: documents
-    whose record turned out not to hold; ``usd``, ``credits``, ``seconds``: what the done ones took; ``stopped``: why
-    nothing more is sent; ``summaries``: by scorer, once the run has ended; ``errors``: texts of the first one's error
-    rows.
+    whose record turned out not to hold; ``summarising``: what is derived is being written; ``usd``, ``credits``,
+    ``seconds``: what the done ones took; ``stopped``: why nothing more is sent; ``summaries``: by scorer, once the run
+    has ended; ``errors``: texts of the first one's error rows.
     """
 
     plan: RunPlan
@@ -73,6 +74,7 @@ class RunState:
     flushed: float = 0.0
     undone: set[str] = field(default_factory=set)
     worked: bool = False
+    summarising: bool = False
     started: float | None = None
     ended: float | None = None
     stopped: OebError | None = None
@@ -86,6 +88,18 @@ class RunState:
         self.usd += sign * (receipt.usd or 0.0)
         self.credits += sign * (receipt.credits or 0.0)
         self.seconds += sign * receipt.wall_s
+
+    def end(self, plan: Plan, derived: Sequence[Written]) -> None:
+        """What is derived has been written, by each scorer of the plan; counts are what it says."""
+        made = self.plan
+        first = derived[0] if derived else counted(made.run, made.receipts.values())
+        self.errors = Counter(first.errors.values())
+        selected = [plan.corpus.ids[position] for position in plan.corpus.selected]
+        self.done = sum(doc_id in made.receipts for doc_id in selected)
+        self.failed = sum(doc_id in first.errors for doc_id in selected)
+        named = zip(plan.selection.scorers, derived, strict=True)
+        self.summaries = {name: one.summary for name, one in named} or {"": first.summary}
+        self.ended = time.monotonic()
 
     def duration(self) -> float:
         """Seconds from the first document handed out until now, or until the summary."""

@@ -17,10 +17,10 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from .cluster.contract import Cluster, Ended, Graded, Lost, Predicted
+from .cluster.contract import Cluster, Ended, Graded, Lost, Predicted, Summed
 from .errors import RequestError
 from .jsontext import line
-from .records import PartTask, PredictBatch, Receipt
+from .records import PartTask, PredictBatch, Receipt, SummaryTask
 from .runstate import Progress, RunState
 from .steering import figures, vendor_of
 from .storage import protocol_of
@@ -112,6 +112,10 @@ class Watching:
         self._tasks += 1
         self.cluster.score(task)
 
+    def summarise(self, task: SummaryTask) -> None:
+        self._tasks += 1
+        self.cluster.summarise(task)
+
     def wait(self, seconds: float) -> list[Ended]:
         found = self.cluster.wait(seconds)
         now = time.monotonic()
@@ -166,6 +170,8 @@ class Watching:
         elif isinstance(ended, Graded):
             self._tasks -= 1
             self.events.tell("scored", **_part(ended.task), error=_name(ended.failed))
+        elif isinstance(ended, Summed):
+            self._tasks -= 1
         else:
             self._lost(ended)
 
@@ -186,6 +192,9 @@ class Watching:
         if isinstance(ended.work, PartTask):
             self._tasks -= 1
             self.events.tell("worker_lost", **_part(ended.work), reason=reason)
+        elif isinstance(ended.work, SummaryTask):
+            self._tasks -= 1
+            self.events.tell("worker_lost", run=ended.work.run.name, reason=reason)
         else:
             self._tasks -= ended.work.run.lane is None
             named = [doc.doc_id for doc in ended.work.docs]

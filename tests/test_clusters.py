@@ -83,7 +83,7 @@ def test_memory_gives_the_same_bytes(small, expected, tmp_path) -> None:
 
 
 class Loses(InlineCluster):
-    """A cluster whose workers die before they answer, batches twice and parts once; after the work or before it."""
+    """A cluster whose workers die before they answer, batches twice, all else once; after the work or before it."""
 
     def __init__(self, after: bool) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class Loses(InlineCluster):
 
     def wait(self, seconds: float):  # type: ignore[no-untyped-def]
         item = self._waiting[0]
-        key = id(item.docs if isinstance(item, PredictBatch) else item.items)
+        key = id(item.docs if isinstance(item, PredictBatch) else getattr(item, "items", item))
         self.lost[key] = self.lost.get(key, 0) + 1
         if self.lost[key] <= (2 if isinstance(item, PredictBatch) else 1):
             if self.after:
@@ -104,7 +104,8 @@ class Loses(InlineCluster):
 
 @pytest.mark.parametrize("after", [False, True])
 def test_lost_workers_change_no_byte(small, expected, tmp_path, after) -> None:
-    run_inline(overrides(small, tmp_path), Loses(after))
+    cluster = Loses(after)
+    run_inline(overrides(small, tmp_path), cluster)
     assert contents(str(tmp_path)) == expected[1]
 
 
@@ -156,6 +157,7 @@ class Killing:
     def __init__(self, cluster: RayCluster) -> None:
         self.cluster, self.slots, self.killed = cluster, cluster.slots, 0
         self.pool, self.send, self.score, self.tell = cluster.pool, cluster.send, cluster.score, cluster.tell
+        self.summarise, self.hold = cluster.summarise, cluster.hold
 
     under_way = property(lambda self: self.cluster.under_way)
     memory = property(lambda self: self.cluster.memory)

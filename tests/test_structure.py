@@ -20,7 +20,7 @@ LAYERS = [
     {"providers", "layout", "scorers", "prices", "envfile"},
     {"calls", "cost", "pool", "stored", "lineup"},
     {"corpus", "tables", "ask", "config", "signals"},
-    {"receipts", "settled", "summaries", "usage", "paid", "control", "ledger", "folders", "batch"},
+    {"receipts", "filedigests", "settled", "summaries", "usage", "paid", "control", "ledger", "folders", "batch"},
     {"simulator", "results"},
     {"audit", "compare", "overview"},
     {"exports", "extractkit", "stability", "board", "forecast"},

@@ -1,9 +1,9 @@
-"""The five verbs between the driver and whatever does the work.
+"""The verbs between the driver and whatever does the work.
 
-`pool` registers this job at a vendor account; `send` hands out documents to predict, `score` a part to score; `wait`
-returns what has ended; `close` stops. `hold` comes before it where calls in flight are to end: nothing more is begun.
-`tell` gives the figures of a Run to whoever watches the cluster. Work items are addresses and settings, outcomes are
-values: an exception that comes out of `wait` is a bug.
+`pool` registers this job at a vendor account; `send` hands out documents to predict, `score` a part to score,
+`summarise` a Run whose parts are all there; `wait` returns what has ended; `close` stops. `hold` comes before it where
+calls in flight are to end: nothing more is begun. `tell` gives the figures of a Run to whoever watches the cluster.
+Work items are addresses and settings, outcomes are values: an exception that comes out of `wait` is a bug.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from ..errors import OebError
-from ..records import PartReceipt, PartTask, PredictBatch, Receipt
+from ..records import PartReceipt, PartTask, PredictBatch, Receipt, SummaryTask
+from ..summaries import Written
 
 
 class Predicted(NamedTuple):
@@ -31,14 +32,25 @@ class Graded(NamedTuple):
     failed: OebError | None = None
 
 
+class Summed(NamedTuple):
+    """What is derived of a Run has been written, or could not be: ``failed``."""
+
+    task: SummaryTask
+    written: tuple[Written, ...]
+    failed: OebError | None = None
+
+
+Work = PredictBatch | PartTask | SummaryTask
+
+
 class Lost(NamedTuple):
     """The worker died before it could answer."""
 
-    work: PredictBatch | PartTask
+    work: Work
     reason: str
 
 
-Ended = Predicted | Graded | Lost
+Ended = Predicted | Graded | Summed | Lost
 
 
 class Cluster(Protocol):
@@ -58,6 +70,7 @@ class Cluster(Protocol):
     def pool(self, account: str, member: Mapping[str, Any]) -> None: ...
     def send(self, batch: PredictBatch) -> None: ...
     def score(self, task: PartTask) -> None: ...
+    def summarise(self, task: SummaryTask) -> None: ...
     def wait(self, seconds: float) -> list[Ended]: ...
     def tell(self, run: str, provider: str, now: Mapping[str, float]) -> None: ...
     def hold(self) -> None: ...

@@ -16,10 +16,10 @@ from collections.abc import Coroutine, Mapping
 from typing import Any
 
 from ..clock import phase
-from ..records import PartTask, PredictBatch
+from ..records import PartTask, PredictBatch, SummaryTask
 from . import work
 from .account import PING_SECONDS, Account
-from .contract import Ended, Predicted
+from .contract import Ended, Predicted, Work
 
 SHARE = 0.7  # of the machine's memory that one document may take
 
@@ -31,7 +31,7 @@ class InlineCluster:
 
     def __init__(self) -> None:
         self.memory = int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * SHARE)
-        self._waiting: deque[PredictBatch | PartTask] = deque()
+        self._waiting: deque[Work] = deque()
         self._calls: set[concurrent.futures.Future[Predicted]] = set()
         self._accounts: dict[str, Account] = {}
         self._job = uuid.uuid4().hex
@@ -61,6 +61,9 @@ class InlineCluster:
     def score(self, task: PartTask) -> None:
         self._waiting.append(task)
 
+    def summarise(self, task: SummaryTask) -> None:
+        self._waiting.append(task)
+
     def wait(self, seconds: float) -> list[Ended]:
         if self._calls and not self._waiting:
             with phase("predicting"):
@@ -73,6 +76,9 @@ class InlineCluster:
         if isinstance(item, PredictBatch):
             with phase("predicting"):
                 return [work.do_predict(item)]
+        if isinstance(item, SummaryTask):
+            with phase("summarising"):
+                return [work.do_summarise(item)]
         with phase("scoring"):
             return [work.do_score(item)]
 

@@ -25,10 +25,10 @@ from ..errors import InternalError, OebError, RequestError, Unreachable
 from ..loops import finished
 from ..pool import JobGone
 from ..providers.contract import G, R
-from ..records import PartTask, PredictBatch
+from ..records import PartTask, PredictBatch, SummaryTask
 from . import work
 from .account import PING_SECONDS, Account
-from .contract import Ended, Lost, Predicted
+from .contract import Ended, Lost, Predicted, Work
 from .metrics import Metrics
 
 OBJECT_STORE_BYTES = 100_000_000  # only addresses and receipts pass through it
@@ -39,6 +39,9 @@ HEAD = "node:__internal_head__"  # the resource by which Ray marks it
 COUNTING_SECONDS = 5.0  # between looks at how large the cluster is
 POOL_NAME = "pool "  # begins the actors' names
 IDLE_SECONDS = 5.0  # that an actor without jobs and calls stays
+
+
+_KINDS = {PredictBatch: "predicting", PartTask: "scoring", SummaryTask: "summarising"}
 
 
 async def elsewhere(function: Callable[[G], Coroutine[Any, Any, R]], given: G) -> R:
@@ -142,7 +145,8 @@ class RayCluster:
             raise RequestError(f"the Ray cluster at {address or 'this machine'} has no CPU to work with")
         self._predict = ray.remote(num_cpus=1, max_retries=0)(work.do_predict)
         self._score = ray.remote(num_cpus=1, max_retries=0)(work.do_score)
-        self._pending: dict[ray.ObjectRef[Any], PredictBatch | PartTask] = {}
+        self._summarise = ray.remote(num_cpus=1, max_retries=0)(work.do_summarise)
+        self._pending: dict[ray.ObjectRef[Any], Work] = {}
         self._actors: dict[str, Any] = {}
         self._job = uuid.uuid4().hex
         self._pinged = 0.0
@@ -206,12 +210,15 @@ class RayCluster:
         score = self._score.options(memory=min(task.memory, self.memory)) if task.memory > SMALL else self._score
         self._pending[score.remote(task)] = task
 
+    def summarise(self, task: SummaryTask) -> None:
+        self._pending[self._summarise.remote(task)] = task
+
     def wait(self, seconds: float) -> list[Ended]:
         self._ping()
         if not self._pending:
             return []
         waiting = list(self._pending)
-        kinds = {"predicting" if isinstance(item, PredictBatch) else "scoring" for item in self._pending.values()}
+        kinds = {_KINDS[type(item)] for item in self._pending.values()}
         with phase(" and ".join(sorted(kinds))):
             done, _ = ray.wait(waiting, num_returns=1, timeout=seconds)
         if done:  # whatever else is ready comes along

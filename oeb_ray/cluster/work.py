@@ -1,7 +1,7 @@
 """What a worker does with one work item: load, compute, put, receipt. No Ray here.
 
-In: a PredictBatch or a PartTask. Out: receipts. Predictions are written before records and verdicts before scores,
-since the presence of the latter says that all is there.
+In: a PredictBatch, a PartTask or a SummaryTask. Out: receipts, or what is derived. Predictions are written before
+records and verdicts before scores, since the presence of the latter says that all is there.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from ..jsontext import pretty, read_json
 from ..loops import finished
 from ..providers.contract import Document
 from ..providers.registry import find
-from ..receipts import read_receipt
-from ..records import Doc, FileStamp, PartReceipt, PartTask, PredictBatch, Receipt, Run, ScoreItem
+from ..receipts import merge_index, read_receipt
+from ..records import Doc, FileStamp, PartReceipt, PartTask, PredictBatch, Receipt, Run, ScoreItem, SummaryTask
 from ..scorers import find as find_scorer
 from ..scorers.contract import Given, parsed_gold, parsed_schema
 from ..scorers.contract import failed as failed_row
+from ..summaries import write_summaries
 from ..tables import part_stamp, score_part, verdict_part
 from .apart import Apart, Marked, mark
-from .contract import Graded, Lost, Predicted
+from .contract import Graded, Lost, Predicted, Summed
 
 Marking = Callable[[str, str, Given], Marked | Any]
 AT_ONCE = 16  # documents of a batch in flight together
@@ -160,6 +161,19 @@ def _score(task: PartTask) -> PartReceipt:
             storage.delete(verdicts)
         storage.put(scores, score_part(scorer, made.rows, stamp))
     return PartReceipt(task.run.name, made.digests, tuple(made.broken), tuple(made.notes))
+
+
+def do_summarise(task: SummaryTask) -> Summed | Lost:
+    """Ends a Run; of a part that cannot be read nothing was written."""
+    try:
+        merge_index(task.out, task.run.name, (), without=task.without)
+        scorers = [find_scorer(name) for name in task.scorers]
+        homes = [layout.Home(*home) for home in task.homes]
+        return Summed(task, tuple(write_summaries(task.out, task.run, scorers, homes)))
+    except MemoryError:
+        return Lost(task, "MemoryError")
+    except OebError as error:
+        return Summed(task, (), error)
 
 
 class MadePart(NamedTuple):
