@@ -6,13 +6,13 @@ writes the summaries, since the rows of a large Run would fill the driver's memo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from . import layout, storage
 from .digests import digest
 from .plan import Plan, RunPlan, holding, list_parts, part_stamps
 from .records import SummaryTask
-from .settled import of_parts, summary_of, write_settled
+from .settled import Settled, of_listing, of_parts, summary_of, write_settled
 from .summaries import Written
 from .usage import usage_file
 
@@ -23,8 +23,7 @@ def known(plan: Plan, made: RunPlan) -> list[Written]:
     """What is derived, as it was last written; nothing if anything of it may be another now."""
     out, run, scorers, settled = plan.out, made.run.name, plan.selection.scorers, made.settled
     plan.files.save()
-    names = {USAGE, *(layout.below(scorer, name) for scorer in scorers for name in FILES)}
-    if not made.unchanged or not settled.untouched(out, run, names):
+    if not made.unchanged or not settled.untouched(out, run, _derived(scorers)):
         return []
     if settled.files[USAGE][2] != digest(_usage(plan, made)):
         return []
@@ -39,18 +38,19 @@ def summary_task(plan: Plan, made: RunPlan, without: Collection[str]) -> Summary
 
 
 def finish(plan: Plan, made: RunPlan, written: Sequence[Written]) -> None:
-    """Writes what is derived from receipts, takes away parts that hold nobody any more, and notes that all is well."""
+    """Writes what is derived from receipts, takes away parts that hold nobody any more, and notes if all is well."""
     out, run = plan.out, made.run.name
     plan.files.save()
     usage = _usage(plan, made)
-    storage.put(storage.join(out, run, USAGE), usage)
+    files = {name: entry for one in written for name, entry in one.files.items()}
+    if stamp := storage.put_seen(storage.join(out, run, USAGE), usage):
+        files[USAGE] = (*stamp, digest(usage))
     expected = _expected(plan, made)
     for table, homes in made.part_files.items():
         for home in homes - expected:
             storage.delete(layout.part(out, run, table, home))
     if written:
-        digests = {USAGE: digest(usage)} | {name: sha256 for one in written for name, sha256 in one.digests.items()}
-        _settle(plan, made, expected, digests, written[0].errors)
+        _settle(plan, made, expected, files, written[0].errors)
 
 
 def _expected(plan: Plan, made: RunPlan) -> set[layout.Home]:
@@ -66,14 +66,26 @@ def _usage(plan: Plan, made: RunPlan) -> bytes:
 
 
 def _settle(
-    plan: Plan, made: RunPlan, expected: set[layout.Home], digests: Mapping[str, str], errors: Mapping[str, str]
+    plan: Plan,
+    made: RunPlan,
+    expected: set[layout.Home],
+    files: dict[str, tuple[int, str, str]],
+    errors: dict[str, str],
 ) -> None:
     """Looks at all parts once more, since another driver may have written some, and notes it if they are right."""
-    tables = list_parts(plan, made.run.name)
+    out, run, scorers = plan.out, made.run.name, plan.selection.scorers
+    tables = list_parts(plan, run)
     made_from = {}
-    for scorer in plan.selection.scorers:
+    for scorer in scorers:
         stamps = part_stamps(plan, made, scorer, expected)
         if holding(plan, made, scorer, stamps) != expected:
             return
         made_from[scorer] = of_parts(stamps)
-    write_settled(plan.out, made.run.name, tables, made_from, digests, errors)
+    settled = Settled({table: of_listing(listed) for table, listed in tables.items()}, made_from, files, errors)
+    if settled.untouched(out, run, _derived(scorers)):
+        write_settled(out, run, settled)
+
+
+def _derived(scorers: Sequence[str]) -> set[str]:
+    """Names of all that is derived."""
+    return {USAGE, *(layout.below(scorer, name) for scorer in scorers for name in FILES)}

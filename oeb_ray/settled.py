@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from . import layout, storage
-from .digests import digest, text_digest
+from .digests import text_digest
 from .jsontext import pretty, read_json
 from .records import FileStamp
 
@@ -55,24 +55,8 @@ def read_settled(out: str, run: str) -> Settled:
         return Settled()
 
 
-def write_settled(
-    out: str,
-    run: str,
-    tables: Mapping[str, Mapping[str, FileStamp]],
-    made_from: Mapping[str, str],
-    digests: Mapping[str, str],
-    errors: Mapping[str, str],
-) -> None:
-    """Notes that parts as listed were found right, and files with these ``digests`` written; unless another driver has
-    written others.
-    """
-    places = {name: storage.join(out, run, name) for name in digests}
-    there = storage.stat_many(places.values())  # before the look into them: what is written later shows
-    if any(place not in there or digest(storage.read(place)) != digests[name] for name, place in places.items()):
-        return
-    seen = {name: (*there[place], digests[name]) for name, place in places.items()}
-    listings = {table: of_listing(listed) for table, listed in tables.items()}
-    found = Settled(listings, dict(made_from), seen, dict(errors))
+def write_settled(out: str, run: str, found: Settled) -> None:
+    """Notes that all is well."""
     storage.put(storage.join(out, run, NAME), pretty(asdict(found)))
 
 

@@ -113,6 +113,13 @@ def put(address: str, data: bytes) -> None:
         backend.put(path, data)
 
 
+def put_seen(address: str, data: bytes) -> FileStamp | None:
+    """As `put`; the stamp that the object has then, None if another driver's has taken its place."""
+    put(address, data)
+    stamp = stat(address)  # before the look into it: what is written later shows
+    return stamp if read(address) == data else None
+
+
 def create(address: str, data: bytes) -> bool:
     """Writes the object if there is none; False if another's is there. ``data`` must be unlike any other writer's."""
     backend, path = located(address)

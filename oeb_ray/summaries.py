@@ -31,9 +31,11 @@ class Derived(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What is derived once it is stored: digests of the files in place of them, since they may be large."""
+    """What is derived once it is stored: in place of the files, which may be large, size, stamp and digest of each,
+    unless another driver has replaced it.
+    """
 
-    digests: dict[str, str]
+    files: dict[str, tuple[int, str, str]]
     summary: dict[str, Any]
     errors: dict[str, str]
 
@@ -53,11 +55,11 @@ def write_summaries(out: str, run: Run, scorers: Sequence[Scorer], homes: Iterab
         table = layout.below(scorer.name, layout.SCORES)
         places = ([layout.part(out, run.name, table, home) for home in suite] for suite in by_suite.values())
         found = derived(run, scorer, (read_parts(suite, scorer.scores) for suite in places))
-        digests = {}
+        files = {}
         for name, data in found.files.items():
-            storage.put(storage.join(out, run.name, name), data)
-            digests[name] = digest(data)
-        made.append(Written(digests, found.summary, found.errors))
+            if stamp := storage.put_seen(storage.join(out, run.name, name), data):
+                files[name] = (*stamp, digest(data))
+        made.append(Written(files, found.summary, found.errors))
         del found
         release_memory()
     return made
