@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from . import storage
+from .arrow import release_memory
 from .digests import digest
 from .records import ABSENT, FileStamp
 from .tables import digests_table, read_digests
@@ -49,3 +50,4 @@ class FileDigests:
         if self._changed:
             storage.put(self.address, digests_table(self._known))
             self._changed = False
+            release_memory()

@@ -16,11 +16,14 @@ from .records import PartTask
 
 
 class Ready:
-    """A heap of PartTasks. ``room`` tells the bytes of memory of the largest node that there is."""
+    """A heap of parts, whose documents are put together when it is their turn.
+
+    ``room`` tells the bytes of memory of the largest node that there is.
+    """
 
     def __init__(self, plan: Plan, room: Callable[[], int]) -> None:
         self.plan, self._room = plan, room
-        self._heap: list[tuple[float, int, PartTask]] = []
+        self._heap: list[tuple[float, int, RunPlan, Part, int]] = []
         self._order = itertools.count()
 
     def __bool__(self) -> bool:
@@ -28,23 +31,28 @@ class Ready:
 
     def add(self, made: RunPlan, part: Part) -> bool:
         """Takes a part of a Run; False if none of its documents is recorded, so that there is nothing to score."""
-        plan, (scorer, home) = self.plan, part
-        items = tuple(plan.item(made, position) for position in plan.recorded(made, home))
-        if not items:
+        plan = self.plan
+        corpus = plan.corpus
+        costs = [
+            expected(
+                corpus.stamps[corpus.gt_paths[position]].size, made.receipts[corpus.ids[position]].prediction_bytes
+            )
+            for position in plan.recorded(made, part.home)
+        ]
+        if not costs:
             return False
-        sizes = [(plan.corpus.stamps[item.gt_path].size, made.receipts[item.doc_id].prediction_bytes) for item in items]
-        costs = [expected(*size) for size in sizes]
-        memory = max(cost.memory for cost in costs)
-        room = self._room()
-        limit = room if memory * APART > room else None
-        verdicts = plan.selection.verdicts
-        task = PartTask(plan.out, made.run, home.suite, home.part, items, verdicts, scorer, memory, limit)
-        heapq.heappush(self._heap, (-sum(cost.seconds for cost in costs), next(self._order), task))
+        seconds, memory = sum(cost.seconds for cost in costs), max(cost.memory for cost in costs)
+        heapq.heappush(self._heap, (-seconds, next(self._order), made, part, memory))
         return True
 
     def pop(self) -> PartTask:
         """The dearest part."""
-        return heapq.heappop(self._heap)[2]
+        _, _, made, (scorer, home), memory = heapq.heappop(self._heap)
+        plan, room = self.plan, self._room()
+        items = tuple(plan.item(made, position) for position in plan.recorded(made, home))
+        limit = room if memory * APART > room else None
+        verdicts = plan.selection.verdicts
+        return PartTask(plan.out, made.run, home.suite, home.part, items, verdicts, scorer, memory, limit)
 
     def clear(self) -> None:
         self._heap.clear()

@@ -29,17 +29,21 @@ def stored_receipts(out: str, run: str, ids: Set[str], known: Mapping[str, Recei
     The records are listed once, since one that was deleted is not done, whatever the index says. With ``known`` those
     receipts alone that are newer than what is known.
     """
-    names = storage.names(storage.join(out, run, "records"))
-    there = {doc_id for doc_id in ids if f"{storage.encode_id(doc_id)}.json" in names}
-    del names  # there may be millions
     found = indexed(out, run, known)
-    for doc_id in found.keys() - there:
+    names = storage.names(storage.join(out, run, "records"))
+    for doc_id in [doc_id for doc_id in found if doc_id not in ids or not _is_among(doc_id, names)]:
         del found[doc_id]
+    unknown = [doc_id for doc_id in ids if doc_id not in found and doc_id not in known and _is_among(doc_id, names)]
+    del names  # there may be millions
     with ThreadPoolExecutor(16) as threads:
-        for receipt in threads.map(lambda doc_id: read_receipt(out, run, doc_id), there - found.keys() - known.keys()):
+        for receipt in threads.map(lambda doc_id: read_receipt(out, run, doc_id), unknown):
             if receipt is not None:
                 found[receipt.doc_id] = receipt
     return found
+
+
+def _is_among(doc_id: str, names: Set[str]) -> bool:
+    return f"{storage.encode_id(doc_id)}.json" in names
 
 
 def indexed(out: str, run: str, known: Mapping[str, Receipt] = NOTHING) -> dict[str, Receipt]:
