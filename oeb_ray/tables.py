@@ -6,6 +6,7 @@ In: score rows, what verdicts are made from, Receipts. Out: Parquet bytes, the s
 from __future__ import annotations
 
 import io
+import itertools
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -175,7 +176,8 @@ def read_receipts(data: bytes) -> Iterator[Receipt]:
 def _rows(data: bytes, schema: pa.Schema) -> Iterator[tuple[Any, ...]]:
     """Rows of an index, some at a time; those before a damage, none if it has other columns: it can be made again."""
     try:
-        for batch in pq.ParquetFile(io.BytesIO(data)).iter_batches(ROWS_AT_ONCE, columns=schema.names):
+        batches = pq.ParquetFile(io.BytesIO(data)).iter_batches(ROWS_AT_ONCE, columns=schema.names, use_threads=False)
+        for batch in batches:  # each thread of Arrow's would keep memory of its own
             yield from zip(*map(_values, batch.select(schema.names).cast(schema).columns), strict=True)
     except (pa.ArrowException, KeyError, ValueError, OSError):
         return
@@ -197,14 +199,16 @@ DIGESTS = pa.schema([("address", _TEXT), ("size", pa.int64()), ("stamp", _TEXT),
 
 def digests_table(known: dict[str, tuple[FileStamp, str]]) -> bytes:
     """Digests of files with the size and stamp that they had, as a Parquet file."""
-    addresses = sorted(known)
-    columns = {
-        "address": [printable(address) for address in addresses],
-        "size": [known[address][0].size for address in addresses],
-        "stamp": [known[address][0].stamp for address in addresses],
-        "sha256": [known[address][1] for address in addresses],
-    }
-    return parquet(pa.table(columns, DIGESTS))
+    rows = ((printable(address), *known[address][0], known[address][1]) for address in sorted(known))
+    return parquet_of(
+        (pa.table([list(column) for column in zip(*some, strict=True)], DIGESTS) for some in _chunks(rows)), DIGESTS, []
+    )
+
+
+def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    rows = iter(rows)
+    while some := list(itertools.islice(rows, ROWS_AT_ONCE)):
+        yield some
 
 
 def read_digests(data: bytes) -> dict[str, tuple[FileStamp, str]]:
