@@ -10,6 +10,7 @@ import argparse
 import json
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 from .corpora import generated, read_corpus, write_case
@@ -47,6 +48,13 @@ REASONS: dict[str, str] = {  # of goals that are missed, as far as profiles tell
     "value_f1 flat 500": "the same, in part",
 }
 ALONE = ("field_matching flat 20000", "field_matching nested 500", "field_matching nested 5000")  # growth, no peer
+NOTES = {  # what explains the figures of the runner's parts, as far as timings tell
+    "runner": "Beyond scoring a job of this size pays what does not grow with it: the command and its plan "
+    "(`starting`), the connection (`Ray`), and workers, which belong to one job in Ray and begin anew with it, Python "
+    "and packages included (`predicting`, until the first batch is back). On two processors the driver shares them "
+    "with two workers, and each worker begins on its own: that is what two lack of twice one. Ray does not start "
+    "beside the plan in a thread, since its processes end with the thread that started them."
+}
 PROFILED = {"mix": "the mix", "flat 5000": "5,000 flat rows", "nested 1000": "1,000 nested rows"}
 FURTHER = {
     "runner": ("Where the time of a job goes beyond scoring", ["tests.bench.runner"]),
@@ -157,7 +165,11 @@ def main() -> None:
     if any(series(measured, shape) for shape in ("flat", "nested", "twins")):
         drawing.write_text(plot(measured))
     profiles = {title: lines for case, title in PROFILED.items() if (lines := kept(chosen, f"profile {case}"))}
-    others = {title: ["```", *lines, "```"] for name, (title, _) in FURTHER.items() if (lines := kept(chosen, name))}
+    others = {
+        title: ["```", *lines, "```", "", *textwrap.wrap(NOTES.get(name, ""), 120)]
+        for name, (title, _) in FURTHER.items()
+        if (lines := kept(chosen, name))
+    }
     chosen.out.write_text(markdown(measured, GOALS, REASONS, profiles, others, drawing.name))
     print(json.dumps({"written": str(chosen.out)}))
 
