@@ -99,13 +99,13 @@ class Folder:
         for entry in self._files(folder, deep):
             try:
                 found = entry.stat()
-            except OSError:  # gone since, or a link to nowhere or itself
+            except OSError:  # gone since, or a link to nowhere
                 continue
             files[entry.path[start:]] = FileStamp(found.st_size, str(found.st_mtime_ns))
         return files
 
     def names(self, folder: str) -> set[str]:
-        return {entry.name for entry in self._files(folder, deep=False)}
+        return {entry.name for entry in self._files(folder, deep=False) if entry.is_file()}
 
     def _files(self, folder: str, deep: bool) -> Iterator[os.DirEntry[str]]:
         """One entry after the other, since there may be millions."""
@@ -118,14 +118,13 @@ class Folder:
             with entries:
                 for entry in entries:
                     try:
-                        is_folder = entry.is_dir()
-                    except OSError:
+                        if not entry.is_dir():
+                            if not entry.name.startswith(self.TEMPORARY):
+                                yield entry
+                        elif deep and not entry.is_symlink():
+                            waiting.append(entry.path)
+                    except OSError:  # gone since, or a link to itself
                         continue
-                    if not is_folder:
-                        if not entry.name.startswith(self.TEMPORARY):
-                            yield entry
-                    elif deep and not entry.is_symlink():
-                        waiting.append(entry.path)
 
     def read_tail(self, path: str, size: int) -> bytes:
         with open(path, "rb") as stream:

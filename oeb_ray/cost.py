@@ -12,6 +12,7 @@ ROW_BYTES = 200  # of JSON in a row of an ordinary table
 CELL_BYTES = 40  # of memory for a pair of rows that resemble each other
 TREE_BYTES = 60  # of memory for a byte of JSON
 CELL_SECONDS, BYTE_SECONDS, LEAST_SECONDS = 3e-7, 2e-6, 0.002
+SUMMARY_BYTES = 2_500  # of memory for a document of a Run that is summed up; 1,900 were measured
 APART = 4  # a document that may take a quarter of a node's memory is scored in a process of its own
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from . import layout, storage
+from .cost import SUMMARY_BYTES
 from .digests import digest
 from .plan import Plan, RunPlan, holding, list_parts, part_stamps
 from .records import SummaryTask
@@ -34,7 +35,8 @@ def known(plan: Plan, made: RunPlan) -> list[Written]:
 def summary_task(plan: Plan, made: RunPlan, without: Collection[str]) -> SummaryTask:
     """What a worker has to do. ``without``: documents whose record does not hold."""
     homes = tuple(sorted((home.suite, home.part) for home in _expected(plan, made)))
-    return SummaryTask(plan.out, made.run, plan.selection.scorers, homes, frozenset(without))
+    memory = SUMMARY_BYTES * len(made.receipts)
+    return SummaryTask(plan.out, made.run, plan.selection.scorers, homes, memory, frozenset(without))
 
 
 def finish(plan: Plan, made: RunPlan, written: Sequence[Written]) -> None:

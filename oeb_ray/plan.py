@@ -101,9 +101,12 @@ class Plan:
 
     def item(self, run: RunPlan, position: int) -> ScoreItem:
         """The document at a position as it is scored for a Run; it must have a receipt."""
-        doc_id, _, _, gt_path, schema, schema_sha256, annotations = self.corpus.doc(position)
-        receipt = run.receipts[doc_id]
-        return ScoreItem(doc_id, gt_path, schema, schema_sha256, receipt.prediction_sha256, receipt.error, annotations)
+        doc = self.corpus.doc(position)
+        receipt = run.receipts[doc.doc_id]
+        return ScoreItem(
+            doc.doc_id, doc.gt_path, doc.schema, doc.schema_sha256, receipt.prediction_sha256, receipt.error,
+            doc.annotations,
+        )  # fmt: skip
 
     def recorded(self, run: RunPlan, home: layout.Home) -> list[int]:
         """Positions of the recorded documents of a part, sorted by doc_id."""

@@ -31,16 +31,12 @@ class Ready:
 
     def add(self, made: RunPlan, part: Part) -> bool:
         """Takes a part of a Run; False if none of its documents is recorded, so that there is nothing to score."""
-        plan = self.plan
-        corpus = plan.corpus
-        costs = [
-            expected(
-                corpus.stamps[corpus.gt_paths[position]].size, made.receipts[corpus.ids[position]].prediction_bytes
-            )
-            for position in plan.recorded(made, part.home)
-        ]
-        if not costs:
+        corpus, positions = self.plan.corpus, self.plan.recorded(made, part.home)
+        if not positions:
             return False
+        golds = [corpus.stamps[corpus.gt_paths[position]].size for position in positions]
+        predictions = [made.receipts[corpus.ids[position]].prediction_bytes for position in positions]
+        costs = list(map(expected, golds, predictions))
         seconds, memory = sum(cost.seconds for cost in costs), max(cost.memory for cost in costs)
         heapq.heappush(self._heap, (-seconds, next(self._order), made, part, memory))
         return True

@@ -1,6 +1,6 @@
 """The values that travel between the parts of the package: frozen, picklable, without behaviour.
 
-Those of which there are as many as documents are tuples, which are made soonest.
+Those of which there are as many as documents are tuples, which are the quickest to make.
 
 A Doc is one document of a corpus; a Run one provider with one option set; a Receipt what is known of a recorded
 document without opening its record; a PartTask the documents that one score part holds.
@@ -149,13 +149,14 @@ class PartTask:
 class SummaryTask:
     """The end of a Run: its index is merged, ``without`` some documents, and what is derived from its parts written.
 
-    ``homes``: suite and part of every part that there is.
+    ``homes``: suite and part of every part that there is; ``memory``: bytes that it may take.
     """
 
     out: str
     run: Run
     scorers: tuple[str, ...]
     homes: tuple[tuple[str, str], ...]
+    memory: int
     without: frozenset[str] = frozenset()
 
 

@@ -114,10 +114,13 @@ def put(address: str, data: bytes) -> None:
 
 
 def put_seen(address: str, data: bytes) -> FileStamp | None:
-    """As `put`; the stamp that the object has then, None if another driver's has taken its place."""
+    """As `put`; the stamp that the object has then, None if another has taken its place, or it is gone."""
     put(address, data)
-    stamp = stat(address)  # before the look into it: what is written later shows
-    return stamp if read(address) == data else None
+    try:
+        stamp = stat(address)  # before the look into it: what is written later shows
+        return stamp if read(address) == data else None
+    except FileNotFoundError:
+        return None
 
 
 def create(address: str, data: bytes) -> bool:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from . import layout, storage
 from .arrow import release_memory
-from .clock import phase
 from .digests import digest
 from .jsontext import line, pretty
 from .records import Receipt, Run
@@ -40,7 +39,6 @@ class Written(NamedTuple):
     errors: dict[str, str]
 
 
-@phase("summarising")
 def write_summaries(out: str, run: Run, scorers: Sequence[Scorer], homes: Iterable[layout.Home]) -> list[Written]:
     """Writes what is derived from the parts of each scorer, suite by suite.
 

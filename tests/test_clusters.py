@@ -22,7 +22,7 @@ from oeb_ray.cluster.inline import InlineCluster
 from oeb_ray.cluster.rays import RayCluster
 from oeb_ray.cost import Cost
 from oeb_ray.errors import InternalError
-from oeb_ray.records import PartTask, PredictBatch
+from oeb_ray.records import PartTask, PredictBatch, SummaryTask
 from oeb_ray.scorers import field_matching
 from oeb_ray.scorers.field_matching import SCORER
 from oeb_ray.scoring.field_matching import summarize
@@ -87,13 +87,14 @@ class Loses(InlineCluster):
 
     def __init__(self, after: bool) -> None:
         super().__init__()
-        self.after, self.lost = after, {}
+        self.after, self.lost, self.kinds = after, {}, set()
 
     def wait(self, seconds: float):  # type: ignore[no-untyped-def]
         item = self._waiting[0]
         key = id(item.docs if isinstance(item, PredictBatch) else getattr(item, "items", item))
         self.lost[key] = self.lost.get(key, 0) + 1
         if self.lost[key] <= (2 if isinstance(item, PredictBatch) else 1):
+            self.kinds.add(type(item))
             if self.after:
                 super().wait(seconds)
             else:
@@ -106,6 +107,7 @@ class Loses(InlineCluster):
 def test_lost_workers_change_no_byte(small, expected, tmp_path, after) -> None:
     cluster = Loses(after)
     run_inline(overrides(small, tmp_path), cluster)
+    assert cluster.kinds == {PredictBatch, PartTask, SummaryTask}
     assert contents(str(tmp_path)) == expected[1]
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from oeb_ray import layout, storage, tables
 from oeb_ray.cluster.inline import InlineCluster
-from oeb_ray.records import PartTask, PredictBatch
+from oeb_ray.cluster.work import do_score
+from oeb_ray.records import PartTask, PredictBatch, Run
 from oeb_ray.scorers import field_matching
 from tests.helpers import (
     DERIVED,
@@ -161,3 +162,10 @@ def test_without_verdicts_stale_verdicts_do_not_stay(small, tmp_path) -> None:
     assert not [key for key in contents(str(tmp_path)) if "verdicts.parquet" in key]
     run_inline(overrides(small, tmp_path))
     assert [key for key in contents(str(tmp_path)) if "verdicts.parquet" in key]
+
+
+def test_a_part_that_holds_nobody_any_more_is_not_written(tmp_path: Path) -> None:
+    run = Run("replay-1", "replay", {})
+    graded = do_score(PartTask(str(tmp_path), run, "easy", "part-0000", (), True, layout.FIRST_SCORER))
+    assert graded.failed is None and not graded.receipt.broken
+    assert not storage.listed(str(tmp_path))

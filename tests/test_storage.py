@@ -71,6 +71,29 @@ def proxy(s3: str) -> Iterator[S3Proxy]:
     opened.close()
 
 
+def test_names_are_those_of_the_objects_right_in_a_folder(place: str) -> None:
+    for name in ("x.json", "b c", "deeper/y"):
+        storage.put(storage.join(place, name), b"1")
+    assert storage.names(place) == {"x.json", "b c"}
+    assert storage.names(storage.join(place, "nowhere")) == set()
+
+
+def test_links_to_nowhere_are_neither_listed_nor_named(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"1")
+    for name, target in (("gone", "nowhere"), ("itself", "itself")):
+        (tmp_path / name).symlink_to(tmp_path / target)
+    assert storage.names(str(tmp_path)) == storage.listed(str(tmp_path)).keys() == {"x"}
+
+
+def test_a_file_that_another_replaces_at_once_is_not_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = str(tmp_path / "x")
+    assert storage.put_seen(place, b"ours") == storage.stat(place)
+    monkeypatch.setattr(storage, "put", lambda address, data: Path(address).write_bytes(b"theirs"))
+    assert storage.put_seen(place, b"ours") is None
+    monkeypatch.setattr(storage, "put", lambda address, data: Path(address).unlink())
+    assert storage.put_seen(place, b"ours") is None
+
+
 def test_what_is_put_is_read_listed_and_deleted(place: str) -> None:
     one, other = storage.join(place, "a b", "x.json"), storage.join(place, "y")
     storage.put(one, b"first")

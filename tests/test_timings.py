@@ -26,6 +26,15 @@ def test_the_phases_of_a_job_add_up_to_the_whole(small: SmallCorpus, tmp_path: P
     assert "timings" not in capsys.readouterr().err
 
 
+def test_phases_that_pass_at_once_are_told_beside_their_first() -> None:
+    with ticking() as clock:
+        for name in ("scoring and summarising", "summarising", "predicting and scoring", "scoring"):
+            with phase(name):
+                pass
+    told = ["starting", "predicting and scoring", "scoring", "scoring and summarising", "summarising"]
+    assert list(clock.seconds()) == told
+
+
 def test_a_second_counts_for_the_innermost_phase_of_its_own_thread() -> None:
     def elsewhere() -> None:
         with phase("storage"):

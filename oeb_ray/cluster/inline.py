@@ -73,14 +73,9 @@ class InlineCluster:
         if done or not self._waiting:
             return [call.result() for call in done]
         item = self._waiting.popleft()
-        if isinstance(item, PredictBatch):
-            with phase("predicting"):
-                return [work.do_predict(item)]
-        if isinstance(item, SummaryTask):
-            with phase("summarising"):
-                return [work.do_summarise(item)]
-        with phase("scoring"):
-            return [work.do_score(item)]
+        kind, do = work.DOING[type(item)]
+        with phase(kind):
+            return [do(item)]
 
     def tell(self, run: str, provider: str, now: Mapping[str, float]) -> None:
         pass  # there is no cluster to watch

@@ -41,9 +41,6 @@ POOL_NAME = "pool "  # begins the actors' names
 IDLE_SECONDS = 5.0  # that an actor without jobs and calls stays
 
 
-_KINDS = {PredictBatch: "predicting", PartTask: "scoring", SummaryTask: "summarising"}
-
-
 async def elsewhere(function: Callable[[G], Coroutine[Any, Any, R]], given: G) -> R:
     """A Worker: on the node with the least to do. It needs no processor of Ray's, since the pool says how many run."""
     done = _ELSEWHERE.remote(function, given)
@@ -143,9 +140,7 @@ class RayCluster:
         if self.slots < 1:
             ray.shutdown()
             raise RequestError(f"the Ray cluster at {address or 'this machine'} has no CPU to work with")
-        self._predict = ray.remote(num_cpus=1, max_retries=0)(work.do_predict)
-        self._score = ray.remote(num_cpus=1, max_retries=0)(work.do_score)
-        self._summarise = ray.remote(num_cpus=1, max_retries=0)(work.do_summarise)
+        self._doing = {kind: ray.remote(num_cpus=1, max_retries=0)(do) for kind, (_, do) in work.DOING.items()}
         self._pending: dict[ray.ObjectRef[Any], Work] = {}
         self._actors: dict[str, Any] = {}
         self._job = uuid.uuid4().hex
@@ -200,25 +195,29 @@ class RayCluster:
 
     def send(self, batch: PredictBatch) -> None:
         if batch.run.lane is None:
-            self._pending[self._predict.remote(batch)] = batch
+            self._pending[self._doing[PredictBatch].remote(batch)] = batch
         else:
             actor = self._actors[batch.run.lane.account]
             self._pending[actor.predict.remote(self._job, batch)] = batch
 
     def score(self, task: PartTask) -> None:
-        # So that two giants never meet on one node; what is small Ray need not count.
-        score = self._score.options(memory=min(task.memory, self.memory)) if task.memory > SMALL else self._score
-        self._pending[score.remote(task)] = task
+        self._begin(task)
 
     def summarise(self, task: SummaryTask) -> None:
-        self._pending[self._summarise.remote(task)] = task
+        self._begin(task)
+
+    def _begin(self, task: PartTask | SummaryTask) -> None:
+        do: Any = self._doing[type(task)]
+        if task.memory > SMALL:  # so that two giants never meet on one node; what is small Ray need not count
+            do = do.options(memory=min(task.memory, self.memory))
+        self._pending[do.remote(task)] = task
 
     def wait(self, seconds: float) -> list[Ended]:
         self._ping()
         if not self._pending:
             return []
         waiting = list(self._pending)
-        kinds = {_KINDS[type(item)] for item in self._pending.values()}
+        kinds = {work.DOING[type(item)][0] for item in self._pending.values()}
         with phase(" and ".join(sorted(kinds))):
             done, _ = ray.wait(waiting, num_returns=1, timeout=seconds)
         if done:  # whatever else is ready comes along

@@ -31,7 +31,7 @@ from ..scorers.contract import failed as failed_row
 from ..summaries import write_summaries
 from ..tables import part_stamp, score_part, verdict_part
 from .apart import Apart, Marked, mark
-from .contract import Graded, Lost, Predicted, Summed
+from .contract import Ended, Graded, Lost, Predicted, Summed, Work
 
 Marking = Callable[[str, str, Given], Marked | Any]
 AT_ONCE = 16  # documents of a batch in flight together
@@ -150,7 +150,7 @@ def do_score(task: PartTask) -> Graded | Lost:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Scoring makes very many objects and hardly a cycle of them, and looking for cycles takes a tenth of its time."""
+    """Scoring makes very many objects and hardly a cycle; looking for cycles takes about a tenth of its time."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -188,6 +188,14 @@ def do_summarise(task: SummaryTask) -> Summed | Lost:
         return Lost(task, "MemoryError")
     except OebError as error:
         return Summed(task, (), error)
+
+
+DOING: dict[type[Work], tuple[str, Callable[[Any], Ended]]] = {
+    PredictBatch: ("predicting", do_predict),
+    PartTask: ("scoring", do_score),
+    SummaryTask: ("summarising", do_summarise),
+}
+"""Per kind of work what it counts as among the phases (clock.py), and what does it."""
 
 
 class MadePart(NamedTuple):

@@ -147,9 +147,9 @@ def _add_best(weights: Floats, group: Ints, rows: Ints, columns: Ints, worth: Fl
     ends = np.append(starts[1:], len(group))
     sizes = ends - starts
     for size in range(2, FEW + 1):
-        places = starts[clashing & (sizes == size)][:, None] + np.arange(size)
-        if len(places):
-            totals[clashing & (sizes == size)] = _best_of_few(rows[places], columns[places], worth[places])
+        few = np.flatnonzero(clashing & (sizes == size))
+        places = starts[few, None] + np.arange(size)
+        totals[few] = _best_of_few(rows[places], columns[places], worth[places])
     for place in np.flatnonzero(clashing & (sizes > FEW)):
         part = slice(int(starts[place]), int(ends[place]))
         pairs = zip(rows[part].tolist(), columns[part].tolist(), strict=True)

@@ -10,20 +10,13 @@ import re
 from contextlib import suppress
 from datetime import date, datetime
 
+from ..months import MONTHS
+
 LONGEST = 34  # characters of a date or time
 
 _DAY = r"(\d{1,2}| \d)"
-_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        "january jan,february feb,march mar,april apr,may,june jun,july jul,august aug,september sep,october oct,"
-        "november nov,december dec".split(","),
-        start=1,
-    )
-    for name in names.split()
-}
-_FULL_MONTHS = {name for name in _MONTHS if len(name) > 3 or name == "may"}
-_SHORT_MONTHS = {name for name in _MONTHS if len(name) == 3}
+_FULL_MONTHS = {name for name in MONTHS if len(name) > 3 or name == "may"}
+_SHORT_MONTHS = {name for name in MONTHS if len(name) == 3}
 
 _YEAR_FIRST = re.compile(rf"(\d{{4}})([-/])(\d{{1,2}})\2{_DAY}", re.ASCII)
 _YEAR_LAST = re.compile(rf"(\d{{1,2}})([-/.]){_DAY}\2(\d{{4}}|\d\d)", re.ASCII)
@@ -73,7 +66,7 @@ def moment_key(text: str) -> str | None:
             return _clock_key(text, m)
         if m := _DAY_FIRST.fullmatch(text):
             return _day_first_key(*m.groups())
-    elif (m := _MONTH_FIRST.fullmatch(text)) and (month := _MONTHS.get(m[1].lower())):
+    elif (m := _MONTH_FIRST.fullmatch(text)) and (month := MONTHS.get(m[1].lower())):
         return _day_key(m[4], str(month), m[2])
     return None
 
@@ -103,7 +96,7 @@ def _day_first_key(day: str, gap: str, name: str, gap_after: str, year: str) -> 
         named = gap_after.isspace() and name.lower() in _FULL_MONTHS
     else:
         named = gap == gap_after and name.lower() in _SHORT_MONTHS
-    return _day_key(year, str(_MONTHS[name.lower()]), day) if named else None
+    return _day_key(year, str(MONTHS[name.lower()]), day) if named else None
 
 
 def _clock_key(text: str, m: re.Match[str]) -> str | None:

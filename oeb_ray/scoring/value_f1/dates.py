@@ -11,6 +11,8 @@ import re
 from functools import lru_cache
 from typing import Any
 
+from ..months import MONTHS
+
 SHORTEST, LONGEST = 4, 50
 FIRST_YEAR, LAST_YEAR = 1900, 2100
 _SHAPES = re.compile(
@@ -25,13 +27,9 @@ _LONG_NUMBER = re.compile(r"\d{10}")
 _COMMA = re.compile(r"\s*,\s*")
 _ISO = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
 _MONTH_FIRST = re.compile(r"([0-9]{1,2})([-/])([0-9]{1,2})\2([0-9]{4})")
-_DAY_FIRST_IN_WORDS = re.compile(r"([0-9]{1,2}) ([A-Za-z]+) ([0-9]{4})")
-_MONTH_FIRST_IN_WORDS = re.compile(r"([A-Za-z]+) ([0-9]{1,2}),? ([0-9]{4})")
-_MONTHS = (
-    "jan january|feb february|mar march|apr april|may|jun june"
-    "|jul july|aug august|sep sept september|oct october|nov november|dec december"
-)
-_MONTH = {word: str(number) for number, words in enumerate(_MONTHS.split("|"), 1) for word in words.split()}
+_DAY_FIRST_IN_WORDS = re.compile(r"(?P<day>[0-9]{1,2}) (?P<month>[A-Za-z]+) (?P<year>[0-9]{4})")
+_MONTH_FIRST_IN_WORDS = re.compile(r"(?P<month>[A-Za-z]+) (?P<day>[0-9]{1,2}),? (?P<year>[0-9]{4})")
+_MONTHS = MONTHS | {"sept": 9}  # what dateutil knows
 _SPLIT_YEAR = re.compile(r"\b(19|20)\s+(\d{2})\b")
 _SHORT_YEAR = re.compile(r"(.*\d.*[\s,/-])(\d{2})", re.DOTALL)
 
@@ -74,12 +72,9 @@ def _plain(text: str) -> str | None:
         month, _, day, year = found.groups()
         if int(month) > 12:
             month, day = day, month
-    elif found := _DAY_FIRST_IN_WORDS.fullmatch(text):
-        day, word, year = found.groups()
-        month = _MONTH.get(word.lower(), "0")
-    elif found := _MONTH_FIRST_IN_WORDS.fullmatch(text):
-        word, day, year = found.groups()
-        month = _MONTH.get(word.lower(), "0")
+    elif found := _DAY_FIRST_IN_WORDS.fullmatch(text) or _MONTH_FIRST_IN_WORDS.fullmatch(text):
+        day, year = found["day"], found["year"]
+        month = str(_MONTHS.get(found["month"].lower(), 0))
     else:
         return None
     if not FIRST_YEAR <= int(year) <= LAST_YEAR:

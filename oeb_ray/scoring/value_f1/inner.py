@@ -16,8 +16,6 @@ from .values import NOTHING
 if TYPE_CHECKING:
     from .costs import Costs, Pricing, Rows
 
-FEW = 1_000  # costs that are quicker as lists
-
 
 def inner_costs(
     pricing: Pricing, entry: Entry, ours: Sequence[Any], theirs: Sequence[Any], paths: Sequence[str]
@@ -31,15 +29,13 @@ def inner_costs(
     reference = pricing.read(table, [row for rows in mine for row in rows], inner_paths)
     output = pricing.read(table, [row for rows in other for row in rows])
     costs = pricing.matrix(table, reference, output, inner_paths)
-    cells = costs.tolist() if costs.size <= FEW else None
     columns, lines = _spans(mine), _spans(other)
     own_leaves, found_leaves = _leaves(table, reference), _leaves(table, output)
     own, found = [own_leaves[column] for column in columns], [found_leaves[line] for line in lines]
     result = np.zeros((len(theirs), len(ours)))
     for j, line in enumerate(lines):
         for i, column in enumerate(columns):
-            block = [row[column] for row in cells[line]] if cells is not None else costs[line, column]
-            result[j, i] = _best(block, found[j], own[i])
+            result[j, i] = _best(costs[line, column], found[j], own[i])
     return result
 
 
@@ -50,35 +46,35 @@ def _leaves(table: Node, rows: Rows) -> list[int]:
     return [row_leaves(table, row) for row in rows.rows]
 
 
-def _best(costs: Any, found_leaves: list[int], own_leaves: list[int]) -> float:
+def _best(costs: Costs, found_leaves: list[int], own_leaves: list[int]) -> float:
     """The cost of the best pairing of two rows' inner rows, the leaves of those left over included.
 
     Equal rows are not paired first here: where rows of unlike size are left over, ties fall by the solver alone.
     """
-    height, width = len(found_leaves), len(own_leaves)
+    height, width = costs.shape
     if height == width == 1:
-        return float(costs[0][0])
+        return costs.item()
     if not height or not width:
         return sum(found_leaves) + sum(own_leaves)
     longer = found_leaves if height > width else own_leaves
     if height == width or longer.count(longer[0]) == len(longer):
-        return float(_least(costs, height, width) + abs(height - width) * longer[0])
-    pairs = solved(np.asarray(costs))
+        return float(_least(costs) + abs(height - width) * longer[0])
+    pairs = solved(costs)
     taken = set(pairs.values())
-    total = sum(costs[j][i] for i, j in pairs.items())
+    total = sum(costs[j, i] for i, j in pairs.items())
     total += sum(n for i, n in enumerate(own_leaves) if i not in pairs)
     return float(total + sum(n for j, n in enumerate(found_leaves) if j not in taken))
 
 
-def _least(costs: Any, height: int, width: int) -> float:
+def _least(costs: Costs) -> float:
     """The least sum of a pairing; it does not depend on ties."""
-    if height == 1:
-        return float(min(costs[0]))
-    if width == 1:
-        return float(min(line[0] for line in costs))
+    height, width = costs.shape
+    if height == 1 or width == 1:
+        return float(min(costs.ravel().tolist()))  # quicker than numpy's, since it is most often short
     if height == width == 2:
-        return float(min(costs[0][0] + costs[1][1], costs[0][1] + costs[1][0]))
-    return float(sum(costs[j][i] for i, j in solved(np.asarray(costs)).items()))
+        (a, b), (c, d) = costs.tolist()
+        return float(min(a + d, b + c))
+    return float(sum(costs[j, i] for i, j in solved(costs).items()))
 
 
 def _rows(entry: Entry, row: Any) -> list[Any]:

@@ -196,16 +196,23 @@ def root_nodes(schema: dict[str, Any]) -> dict[str, Node]:
     """The nodes of a document's root keys, as far as the schema declares them.
 
     Raises:
-        TypeError, ValueError: the schema holds something that JSON has not.
+        Ungradable: the schema holds something that JSON has not.
     """
-    return _nodes_of(json.dumps(schema))
+    try:
+        text = json.dumps(schema)
+    except (TypeError, ValueError) as error:
+        raise Ungradable(f"the schema is no JSON: {error}") from None
+    return _nodes_of(text) if '"$ref"' in text else _kept_nodes_of(text)
 
 
-@lru_cache(maxsize=256)
 def _nodes_of(text: str) -> dict[str, Node]:
-    """By text, since the documents of a corpus share few schemas, and nobody can change a text."""
     schema = json.loads(text)
     return {name: Node(parts, name) for name, parts in Parts(schema, schema, frozenset()).props().items()}
+
+
+# By text, since the documents of a corpus share few schemas, and nobody can change a text. A schema that names itself
+# has as many nodes as documents are deep, so its nodes go with the document.
+_kept_nodes_of = lru_cache(maxsize=256)(_nodes_of)
 
 
 def fixed(value: Any) -> Any:

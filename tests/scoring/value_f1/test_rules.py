@@ -15,6 +15,7 @@ from oeb_ray.scoring import value_f1
 from oeb_ray.scoring.value_f1 import costs
 from oeb_ray.scoring.value_f1.dates import as_date
 from oeb_ray.scoring.value_f1.near import near_table
+from oeb_ray.scoring.value_f1.schema import root_nodes
 from oeb_ray.scoring.value_f1.summarize import summarize
 from oeb_ray.scoring.value_f1.texts import NEAR, common, near
 from oeb_ray.scoring.value_f1.values import Vocabulary
@@ -87,7 +88,7 @@ def test_the_quick_dates_are_those_of_dateutil():
     from oeb_ray.scoring.value_f1 import dates
 
     day = dt.date(2026, 12, 1)
-    words = [*dates._MONTH, "Mai", "janu", "monday", "at", "of", "am", "th", "z"]
+    words = [*dates._MONTHS, "Mai", "janu", "monday", "at", "of", "am", "th", "z"]
     dates_found = 0
     for _ in range(1000):
         a, b, year = dice.randint(0, 40), dice.randint(0, 40), dice.randint(1880, 2120)
@@ -456,3 +457,25 @@ def test_feedback_of_a_table_is_the_same_with_and_without_rules():
             for given in (None, rules)
         )
         assert plain == walked
+
+
+def test_a_schema_that_is_changed_counts_as_it_is_then():
+    schema = {"properties": {"a": {"default": "x"}}}
+    assert counts({}, {"a": "x"}, schema) == (1, 1, 1)
+    schema["properties"]["a"]["default"] = "y"
+    assert counts({}, {"a": "x"}, schema) == (0, 1, 1)
+    del schema["properties"]["a"]["default"]
+    assert counts({}, {"a": "x"}, schema) == (0, 1, 0)
+
+
+def test_nodes_of_a_schema_that_names_itself_are_not_kept():
+    node = {"properties": {"next": {"$ref": "#"}, "value": {}}}
+    assert root_nodes(node)["next"] is not root_nodes(node)["next"]
+    flat = {"properties": {"value": {}}}
+    assert root_nodes(flat)["value"] is root_nodes(dict(flat))["value"]
+
+
+def test_a_schema_that_is_no_json_is_told():
+    schema = {"properties": {"a": {"default": {1, 2}}}}
+    with pytest.raises(value_f1.Ungradable, match="the schema is no JSON: Object of type set"):
+        value_f1.score({}, {"a": 1}, schema)
