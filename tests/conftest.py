@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -81,10 +82,13 @@ def nodes(s3: str) -> Iterator[Nodes]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that are free, as are those 10,000 above (the server's gRPC); none that Ray or the system hands out."""
-    dice, found = random.Random(), []
+    """Ports that are free, as are those 10,000 above (the server's gRPC); none that Ray or the system hands out.
+
+    Each process of a test run has a range of its own and goes round in it, as a port is bound well after it was found.
+    """
+    found: list[int] = []
     while len(found) < count:
-        port = dice.randrange(20_000, 22_700)
+        port = next(_PORTS)
         with socket.socket() as one, socket.socket() as other:
             try:
                 one.bind(("127.0.0.1", port))
@@ -93,6 +97,16 @@ def free_ports(count: int) -> list[int]:
                 continue
         found.append(port)
     return found
+
+
+def _ports() -> Iterator[int]:
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 9
+    mine = range(20_000 + 300 * worker, 20_300 + 300 * worker)
+    start = random.randrange(len(mine))  # another test run beside this one starts elsewhere
+    return itertools.cycle([*mine[start:], *mine[:start]])
+
+
+_PORTS = _ports()
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -56,10 +57,6 @@ def run(
     provider = commands.with_keys({"keys": keys})
     call = call or Paying(seconds)
     return asyncio.run(provider.extract(DOCUMENT, SCHEMA, settings, CommandOptions(**options), call))
-
-
-def rooms() -> list[str]:
-    return [name for name in os.listdir("/tmp") if name.startswith("oeb-room-")]
 
 
 def processes_with(mark: str) -> list[str]:
@@ -211,11 +208,14 @@ def test_folders_that_are_shown_are_read_only_copies(tmp_path: Path) -> None:
 
 
 @needs_rooms
-def test_nothing_of_a_room_stays_not_even_a_thousand_folders_deep() -> None:
-    before = rooms()
+def test_nothing_of_a_room_stays_not_even_a_thousand_folders_deep(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    make = tempfile.mkdtemp
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda **how: made.append(make(**how)) or made[-1])
     deep = "$(printf 'd/%.0s' $(seq 1100))"
     assert run(f"mkdir -p {deep} && chmod 000 {deep} && echo {{}} > output.json").raw["said"] == ""
-    assert [name for name in rooms() if name not in before] == []
+    (room,) = made
+    assert not os.path.lexists(room)
 
 
 def test_without_a_room_it_runs_only_where_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

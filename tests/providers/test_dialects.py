@@ -85,10 +85,10 @@ def test_root_keywords_go_and_unused_circles_do_no_harm(vendor: str) -> None:
 @pytest.mark.parametrize("vendor", INLINING)
 @pytest.mark.parametrize("schema", CIRCLES)
 def test_circles_are_refused_at_once(schema: Any, vendor: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(DialectError, match="refers to itself"):
         told(vendor, {"type": "object"} | schema)
-    assert time.monotonic() - started < 1
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize("vendor", INLINING)

@@ -214,22 +214,20 @@ CIRCLES = [
 
 @pytest.mark.parametrize("schema", CIRCLES)
 def test_schemas_that_refer_to_themselves_end_within_two_seconds(schema: Any) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(DialectError, match="refers to itself"):
         inlined(schema, 7)
     told, _ = prepared(schema, overlay=True, dialect=datalab_dialect)
     assert set(told["properties"]) == {"t"}
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_doubling_definitions_do_not_explode() -> None:
     chain: dict[str, Any] = {
         f"d{n}": {"prefixItems": [{"$ref": f"#/$defs/d{n + 1}"}, {"$ref": f"#/$defs/d{n + 1}"}]} for n in range(40)
     }
-    started = time.process_time()
-    with pytest.raises(DialectError, match="parts"):
+    with pytest.raises(DialectError, match="over 100,000 parts"):  # of 2**40: the limit ends it, or the run's time
         inlined({"properties": {"t": {"$ref": "#/$defs/d0"}}, "$defs": chain}, 7)
-    assert time.process_time() - started < 2
 
 
 def test_depth_is_limited() -> None:

@@ -347,13 +347,13 @@ def test_a_definition_that_names_itself_thirty_times_is_settled_quickly(used):
         "n": {"anyOf": [{"$ref": "#/$defs/n"}] * 30, "properties": {f"p{i}": {"$ref": "#/$defs/n"} for i in range(30)}}
     }
     schema = {"properties": {"v": {"$ref": "#/$defs/n"} if used else {}}, "$defs": definitions}
-    started = time.perf_counter()
+    started = time.process_time()
     if used:
         with pytest.raises(ValueError):
             score({"v": 1}, {"v": 1}, schema)
     else:
         assert score({"v": 1}, {"v": 1}, schema)["accuracy"] == 1.0
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 # --- errors -------------------------------------------------------------------------------------------------------
