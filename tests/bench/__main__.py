@@ -166,7 +166,7 @@ def main() -> None:
         drawing.write_text(plot(measured))
     profiles = {title: lines for case, title in PROFILED.items() if (lines := kept(chosen, f"profile {case}"))}
     others = {
-        title: ["```", *lines, "```", "", *textwrap.wrap(NOTES.get(name, ""), 120)]
+        title: ["```", *lines, "```", *(["", *textwrap.wrap(NOTES[name], 120)] if name in NOTES else [])]
         for name, (title, _) in FURTHER.items()
         if (lines := kept(chosen, name))
     }

@@ -18,7 +18,7 @@ from .inner import inner_costs
 from .near import near_table
 from .normalizers import marks
 from .rules import Rule
-from .schema import Entry, Node
+from .schema import Columns, Entry, Node
 from .values import NOTHING, Vocabulary
 
 MOST_PAIRS = 250_000_000  # 2 GB as the solver wants them
@@ -56,19 +56,14 @@ class Pricing:
 
     def read(self, table: Node, rows: Sequence[Any], paths: Sequence[str] = ()) -> Rows:
         """The rows with their codes. ``paths``: of the rows in the reference, if any rule may be about them."""
-        return Rows(rows, self._codes(table.cells, rows), self._extras(table, rows, paths))
+        return Rows(rows, self._codes(table, rows), self._extras(table, rows, paths) if paths else [])
 
-    def _codes(self, cells: tuple[Entry, ...], rows: Sequence[Any]) -> list[tuple[int, ...]]:
-        codes = self._words.codes
-        columns = [(entry.node.name, entry.node.default, entry if entry.above else None) for entry in cells]
-        nothing: dict[str, Any] = {}
-        made = []
-        for row in rows:
-            get = row.get if isinstance(row, dict) else nothing.get
-            made.append(
-                codes([get(name, default) if deep is None else deep.value(row) for name, default, deep in columns])
-            )
-        return made
+    def _codes(self, table: Node, rows: Sequence[Any]) -> list[tuple[int, ...]]:
+        codes, columns = self._words.codes, table.columns
+        if columns.deep:
+            return [codes([entry.value(row) for entry in table.cells]) for row in rows]
+        names, defaults = columns.names, columns.defaults
+        return [codes([*map(row.get, names, defaults)] if isinstance(row, dict) else [*defaults]) for row in rows]
 
     def _extras(self, table: Node, rows: Sequence[Any], paths: Sequence[str]) -> list[Extra]:
         found = []
@@ -93,44 +88,44 @@ class Pricing:
             Ungradable: there are more pairs than memory could hold.
         """
         check_size(len(reference.rows), len(output.rows))
-        costs = self._differing(table.cells, reference, output)
-        self._allow_extras(table.cells, reference, output, costs)
+        costs = self._differing(table, reference, output)
+        if reference.extras:
+            self._allow_extras(table.cells, reference, output, costs)
         for entry in table.inner:
             costs += inner_costs(self, entry, reference.rows, output.rows, paths)
         return costs
 
-    def _differing(self, cells: tuple[Entry, ...], reference: Rows, output: Rows) -> Costs:
-        height, width = len(output.rows), len(reference.rows)
-        costs = np.empty((height, width))
+    def _differing(self, table: Node, reference: Rows, output: Rows) -> Costs:
+        cells, height, width = table.cells, len(output.rows), len(reference.rows)
         if not cells or not height or not width:
-            costs.fill(0)
-            return costs
+            return np.zeros((height, width))
         if height * width * len(cells) <= TINY:
-            return self._differing_one_by_one(cells, reference, output)
+            return self._differing_one_by_one(table.columns, reference, output)
+        costs = np.empty((height, width))
         ours, theirs = np.array(reference.codes, np.int32), np.array(output.codes, np.int32)
         if height * width * len(cells) <= SMALL:
             plain = [at for at, entry in enumerate(cells) if entry.node.pair_near is None]
             np.sum(theirs[:, None, plain] != ours[None, :, plain], axis=2, out=costs)
             for at in range(len(cells)):
                 if at not in plain:
-                    mine, other, table = self._column(cells[at], ours[:, at], theirs[:, at])
-                    costs += ~table[other][:, mine]
+                    mine, other, same = self._column(cells[at], ours[:, at], theirs[:, at])
+                    costs += ~same[other][:, mine]
             return costs
         columns = [self._column(entry, ours[:, at], theirs[:, at]) for at, entry in enumerate(cells)]
         tile = max(1, TILE // width)
         kind = np.uint8 if len(cells) < 256 else np.uint16
         for start in range(0, height, tile):
             part = slice(start, min(start + tile, height))
-            same = np.zeros((part.stop - start, width), kind)
-            for mine, other, table in columns:
-                same += other[part, None] == mine[None, :] if table is None else table[other[part]][:, mine]
-            np.subtract(len(cells), same, out=costs[part])
+            equal = np.zeros((part.stop - start, width), kind)
+            for mine, other, same in columns:
+                equal += other[part, None] == mine[None, :] if same is None else same[other[part]][:, mine]
+            np.subtract(len(cells), equal, out=costs[part])
         return costs
 
-    def _differing_one_by_one(self, cells: tuple[Entry, ...], reference: Rows, output: Rows) -> Costs:
+    def _differing_one_by_one(self, columns: Columns, reference: Rows, output: Rows) -> Costs:
         """As `_differing`, without what numpy takes to begin."""
-        agree, nears = self._words.agree, [entry.node.pair_near for entry in cells]
-        if any(nears):
+        if columns.near:
+            agree, nears = self._words.agree, columns.nears
             costs = [
                 [
                     sum(a != b and not (n and agree(a, b, n)) for a, b, n in zip(mine, other, nears, strict=True))

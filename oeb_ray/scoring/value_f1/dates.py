@@ -23,9 +23,13 @@ _SHAPES = re.compile(
     r"|[A-Za-z]+\.? [A-Za-z]+\.? \d{1,2},? \d{4}"
     r"|\d{1,2} [A-Za-z]+ \d{4}"
 )
+_IN_EVERY_SHAPE = re.compile(r"\d[-/]\d|(?: |,\s*)\d{4}")  # before commas are spaced; found much quicker than a shape
 _LONG_NUMBER = re.compile(r"\d{10}")
 _COMMA = re.compile(r"\s*,\s*")
-_ISO = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
+_YEAR_FIRST = re.compile(
+    r"([0-9]{4})([-/])([0-9]{1,2})\2([0-9]{1,2})"
+    r"(?:(?<=-[0-9]{2}-[0-9]{2})T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9])?"
+)
 _MONTH_FIRST = re.compile(r"([0-9]{1,2})([-/])([0-9]{1,2})\2([0-9]{4})")
 _DAY_FIRST_IN_WORDS = re.compile(r"(?P<day>[0-9]{1,2}) (?P<month>[A-Za-z]+) (?P<year>[0-9]{4})")
 _MONTH_FIRST_IN_WORDS = re.compile(r"(?P<month>[A-Za-z]+) (?P<day>[0-9]{1,2}),? (?P<year>[0-9]{4})")
@@ -36,15 +40,9 @@ _SHORT_YEAR = re.compile(r"(.*\d.*[\s,/-])(\d{2})", re.DOTALL)
 
 def as_date(text: str, today: dt.date) -> str:
     """The text as ``YYYY-MM-DD`` if it is a date; else the text itself."""
-    if not SHORTEST <= len(text) <= LONGEST or text.isdigit():
+    if not SHORTEST <= len(text) <= LONGEST or not _IN_EVERY_SHAPE.search(text):
         return text
-    if "," in text:
-        spaced = _COMMA.sub(", ", text)
-    else:
-        spaced = text
-    if not _SHAPES.search(spaced) or _LONG_NUMBER.search(text):
-        return text
-    return _plain(spaced) or _parsed(spaced, today) or text
+    return _read(_COMMA.sub(", ", text), today) or text
 
 
 def date_readings(text: str, today: dt.date) -> frozenset[str]:
@@ -64,10 +62,17 @@ def date_readings(text: str, today: dt.date) -> frozenset[str]:
     return frozenset(readings)
 
 
+@lru_cache(maxsize=50_000)
+def _read(text: str, today: dt.date) -> str | None:
+    if (date := _plain(text)) or not _SHAPES.search(text) or _LONG_NUMBER.search(text):
+        return date
+    return _parsed(text, today)
+
+
 def _plain(text: str) -> str | None:
     """The commonest shapes without dateutil; None for what it must decide."""
-    if found := _ISO.fullmatch(text):
-        year, month, day = found.groups()
+    if found := _YEAR_FIRST.fullmatch(text):
+        year, _, month, day = found.groups()
     elif found := _MONTH_FIRST.fullmatch(text):
         month, _, day, year = found.groups()
         if int(month) > 12:
@@ -85,7 +90,6 @@ def _plain(text: str) -> str | None:
         return None
 
 
-@lru_cache(maxsize=50_000)
 def _parsed(text: str, today: dt.date) -> str | None:
     try:
         moment = _parser(today).parse(text, default=dt.datetime(today.year, today.month, today.day), ignoretz=True)

@@ -32,10 +32,11 @@ def inner_costs(
     columns, lines = _spans(mine), _spans(other)
     own_leaves, found_leaves = _leaves(table, reference), _leaves(table, output)
     own, found = [own_leaves[column] for column in columns], [found_leaves[line] for line in lines]
-    result = np.zeros((len(theirs), len(ours)))
+    result: Costs = np.add.outer([float(sum(n)) for n in found], [float(sum(n)) for n in own])  # all rows left over
+    filled = [i for i, leaves in enumerate(own) if leaves]
     for j, line in enumerate(lines):
-        for i, column in enumerate(columns):
-            result[j, i] = _best(costs[line, column], found[j], own[i])
+        for i in filled if found[j] else ():
+            result[j, i] = _best(costs[line, columns[i]], found[j], own[i])
     return result
 
 
@@ -47,23 +48,19 @@ def _leaves(table: Node, rows: Rows) -> list[int]:
 
 
 def _best(costs: Costs, found_leaves: list[int], own_leaves: list[int]) -> float:
-    """The cost of the best pairing of two rows' inner rows, the leaves of those left over included.
+    """The cost of the best pairing of two rows' inner rows, neither without any; leaves of those left over included.
 
     Equal rows are not paired first here: where rows of unlike size are left over, ties fall by the solver alone.
     """
     height, width = costs.shape
     if height == width == 1:
         return costs.item()
-    if not height or not width:
-        return sum(found_leaves) + sum(own_leaves)
     longer = found_leaves if height > width else own_leaves
     if height == width or longer.count(longer[0]) == len(longer):
         return float(_least(costs) + abs(height - width) * longer[0])
-    pairs = solved(costs)
-    taken = set(pairs.values())
-    total = sum(costs[j, i] for i, j in pairs.items())
-    total += sum(n for i, n in enumerate(own_leaves) if i not in pairs)
-    return float(total + sum(n for j, n in enumerate(found_leaves) if j not in taken))
+    pairs, block = solved(costs), costs.tolist()
+    paired = sum([block[j][i] - own_leaves[i] - found_leaves[j] for i, j in pairs.items()])
+    return float(sum(own_leaves) + sum(found_leaves) + paired)
 
 
 def _least(costs: Costs) -> float:
@@ -74,7 +71,8 @@ def _least(costs: Costs) -> float:
     if height == width == 2:
         (a, b), (c, d) = costs.tolist()
         return float(min(a + d, b + c))
-    return float(sum(costs[j, i] for i, j in solved(costs).items()))
+    block = costs.tolist()
+    return float(sum([block[j][i] for i, j in solved(costs).items()]))
 
 
 def _rows(entry: Entry, row: Any) -> list[Any]:

@@ -7,15 +7,19 @@ longest common subsequence is counted bit by bit, for thousands of pairs at once
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .texts import Nearness, common
+from .texts import Nearness, common, near
 
+FEW, FEW_OPEN = 100, 20  # pairs that are compared one by one, of all and of those that letters do not settle
+FEW_SIGNS = 4_000  # of all texts, up to which that is quicker
 CELLS_AT_ONCE = 2_000_000  # of a table of letters
 CELLS_IN_CACHE = 30_000
+LETTERS_AT_ONCE = 200_000  # of small tables, compared at once
 SIGNS_AT_ONCE = 4_000_000  # of texts laid side by side
 WORD = 64  # bits
 LONGEST = 2048  # signs; longer texts are compared pair by pair, which is quicker then
@@ -30,6 +34,9 @@ def near_table(ours: Sequence[str | None], theirs: Sequence[str | None], nearnes
 
     Texts are compared with those of about their length: near ones are never half as long.
     """
+    if len(ours) * len(theirs) <= FEW and sum(len(text or "") for text in (*ours, *theirs)) <= FEW_SIGNS:
+        few = [_are_near(one, other, nearness) for one in ours for other in theirs]
+        return np.array(few, bool).reshape(len(ours), len(theirs))
     table = np.zeros((len(ours), len(theirs)), bool)
     left, right = _by_length(ours), _by_length(theirs)
     for size, mine in left.items():
@@ -37,6 +44,10 @@ def near_table(ours: Sequence[str | None], theirs: Sequence[str | None], nearnes
         if others:
             _fill(table, ours, theirs, np.array(mine), np.array(others), nearness)
     return table
+
+
+def _are_near(one: str | None, other: str | None, nearness: Nearness) -> bool:
+    return one is not None and other is not None and near(one, other, nearness)
 
 
 def _by_length(texts: Sequence[str | None]) -> dict[int, list[int]]:
@@ -76,12 +87,10 @@ class _Both:
     """Two lists of texts."""
 
     def __init__(self, ours: Sequence[str], theirs: Sequence[str], nearness: Nearness) -> None:
-        alphabet = np.unique(np.concatenate((_signs(ours), _signs(theirs))))
+        alphabet = _signs(sorted({*"".join(ours), *"".join(theirs)}))
         self._ours, self._theirs = _side(ours, alphabet), _side(theirs, alphabet)
         self._nearness, self._texts = nearness, (ours, theirs)
-        width = self._ours.signs.shape[1]
-        fits = width <= LONGEST and len(ours) * (len(alphabet) + 1) * -(-width // WORD) <= MOST_PLACES
-        self._places = _places(self._ours.signs, len(alphabet) + 1) if fits else None
+        self._kinds = len(alphabet) + 1
         self.at_once = max(1, SIGNS_AT_ONCE // max(1, self._ours.signs.shape[1], self._theirs.signs.shape[1]))
 
     def candidates(self) -> Iterator[tuple[Numbers, Numbers]]:
@@ -106,7 +115,7 @@ class _Both:
         hits: Numbers = together - 2 * ends <= slack
         open_ = np.flatnonzero(~hits)
         if len(open_):
-            shared = self._common(one[open_], other[open_], self._places)
+            shared = self._common(one[open_], other[open_])
             hits[open_] = together[open_] - 2 * shared <= slack[open_]
         return hits
 
@@ -117,11 +126,19 @@ class _Both:
         starts: Numbers = np.where(differ.any(1), differ.argmax(1), width)
         return starts
 
-    def _common(self, one: Numbers, other: Numbers, known: Numbers | None) -> Numbers:
+    @cached_property
+    def _places(self) -> Numbers | None:
+        """`_places` of our texts; None where it would be too large."""
+        texts, width = self._ours.signs.shape
+        fits = width <= LONGEST and texts * self._kinds * -(-width // WORD) <= MOST_PLACES
+        return _places(self._ours.signs, self._kinds) if fits else None
+
+    def _common(self, one: Numbers, other: Numbers) -> Numbers:
         """Length of the longest common subsequence of each pair: one step per sign of the other text, all at once.
 
         A bit per sign of our text stays set as long as the sign is in no subsequence; carries go from word to word.
         """
+        known = self._places if len(one) > FEW_OPEN else None
         if known is None:
             ours, theirs = self._texts
             return np.array([common(ours[i], theirs[j]) for i, j in zip(one, other, strict=True)])
@@ -166,7 +183,11 @@ def _side(texts: Sequence[str], alphabet: Numbers) -> _Side:
 
 def _apart(ours: Numbers, theirs: Numbers) -> Numbers:
     """In how many letters each of our texts differs from each of theirs; a few rows at a time, which a cache holds."""
-    apart = np.zeros((ours.shape[1], theirs.shape[1]), np.promote_types(ours.dtype, theirs.dtype))
+    kind = np.promote_types(ours.dtype, theirs.dtype)
+    if ours.size * theirs.shape[1] <= LETTERS_AT_ONCE:
+        at_once: Numbers = np.abs(ours[:, :, None] - theirs[:, None, :]).sum(0, dtype=kind)
+        return at_once
+    apart = np.zeros((ours.shape[1], theirs.shape[1]), kind)
     tile = max(1, CELLS_IN_CACHE // theirs.shape[1])
     for start in range(0, len(apart), tile):
         part = apart[start : start + tile]

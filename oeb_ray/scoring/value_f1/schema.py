@@ -6,6 +6,7 @@ Nodes are made as they are asked for, so a schema that names itself costs only a
 from __future__ import annotations
 
 import json
+import marshal
 from enum import Enum
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -144,6 +145,18 @@ class Node:
         return tuple(entry for entry in self._entries if entry.node.kind is Kind.CELL)
 
     @cached_property
+    def columns(self) -> Columns:
+        """`cells`, seen as columns."""
+        nodes = [entry.node for entry in self.cells]
+        return Columns(
+            tuple(node.name for node in nodes),
+            tuple(node.default for node in nodes),
+            tuple(node.pair_near for node in nodes),
+            any(node.pair_near for node in nodes),
+            any(entry.above for entry in self.cells),
+        )
+
+    @cached_property
     def inner(self) -> tuple[Entry, ...]:
         """The tables among the columns of a table, those of object columns included."""
         return tuple(entry for entry in self._entries if entry.node.kind is Kind.TABLE and entry.node.children)
@@ -174,6 +187,16 @@ class Node:
         return holder.get(self.name, self.default)
 
 
+class Columns(NamedTuple):
+    """The cells of a table, by kind of fact: ``near`` and ``deep`` say whether any is so paired, or lies deeper."""
+
+    names: tuple[str, ...]
+    defaults: tuple[Any, ...]
+    nears: tuple[Nearness | None, ...]
+    near: bool
+    deep: bool
+
+
 class Entry(NamedTuple):
     """A column as rows are paired by it: the object columns above it, itself, and its path below the row."""
 
@@ -183,13 +206,11 @@ class Entry(NamedTuple):
 
     def value(self, row: Any) -> Any:
         """The value in a row; what is no object on the way counts as an empty one, what is absent holds nothing."""
-        holder = row if isinstance(row, dict) else {}
         for step in self.above:
-            value = step.value(holder)
-            if value is ABSENT:
+            row = row.get(step.name, step.default) if isinstance(row, dict) else step.default
+            if row is ABSENT:
                 return ABSENT
-            holder = value if isinstance(value, dict) else {}
-        return self.node.value(holder)
+        return row.get(self.node.name, self.node.default) if isinstance(row, dict) else self.node.default
 
 
 def root_nodes(schema: dict[str, Any]) -> dict[str, Node]:
@@ -199,20 +220,25 @@ def root_nodes(schema: dict[str, Any]) -> dict[str, Node]:
         Ungradable: the schema holds something that JSON has not.
     """
     try:
-        text = json.dumps(schema)
+        written = marshal.dumps(schema, 2)  # a quicker key than JSON; only in version 2 does what is equal look equal
+    except ValueError:  # something that JSON might have, or too deep
+        return _nodes_of(schema)
+    # A schema that names itself has as many nodes as documents are deep, so its nodes go with the document.
+    return _nodes_of(schema) if b"$ref" in written else _kept_nodes_of(written)
+
+
+def _nodes_of(schema: dict[str, Any]) -> dict[str, Node]:
+    try:
+        own = json.loads(json.dumps(schema))
     except (TypeError, ValueError) as error:
         raise Ungradable(f"the schema is no JSON: {error}") from None
-    return _nodes_of(text) if '"$ref"' in text else _kept_nodes_of(text)
+    return {name: Node(parts, name) for name, parts in Parts(own, own, frozenset()).props().items()}
 
 
-def _nodes_of(text: str) -> dict[str, Node]:
-    schema = json.loads(text)
-    return {name: Node(parts, name) for name, parts in Parts(schema, schema, frozenset()).props().items()}
-
-
-# By text, since the documents of a corpus share few schemas, and nobody can change a text. A schema that names itself
-# has as many nodes as documents are deep, so its nodes go with the document.
-_kept_nodes_of = lru_cache(maxsize=256)(_nodes_of)
+@lru_cache(maxsize=256)
+def _kept_nodes_of(written: bytes) -> dict[str, Node]:
+    """The nodes of a schema; the documents of a corpus share few schemas."""
+    return _nodes_of(marshal.loads(written))
 
 
 def fixed(value: Any) -> Any:

@@ -41,7 +41,7 @@ def near(one: str, other: str, nearness: Nearness) -> bool:
     if not one or not other:
         return False
     slack = nearness.slack(together)
-    if abs(len(one) - len(other)) > slack:
+    if slack < max(abs(len(one) - len(other)), 1):  # what is not equal is at least one apart
         return False
     return together - 2 * common(one, other) <= slack
 

@@ -173,11 +173,10 @@ class Walker:
         """Reference row to output row. ``theirs``: the table's path in the output, if anything in it is cited."""
         if not reference.rows or not output.rows:
             return {}
-        placed = table.is_plain and self._are_placed(table, reference, output, paths, theirs)
+        placed = table.is_plain and (paths or theirs) and self._are_placed(table, reference, output, paths, theirs)
         if reference.extras or not table.is_plain or placed:
             return solved(self._pricing.matrix(table, reference, output, paths))
-        near = any(entry.node.pair_near for entry in table.cells)
-        pairs = {} if near else equal_pairs(reference.codes, output.codes)
+        pairs = {} if table.columns.near else equal_pairs(reference.codes, output.codes)
         taken = set(pairs.values())
         rest = [at for at in range(len(reference.rows)) if at not in pairs]
         free = [at for at in range(len(output.rows)) if at not in taken]

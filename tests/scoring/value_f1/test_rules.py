@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 
 from oeb_ray.scoring import value_f1
-from oeb_ray.scoring.value_f1 import costs
+from oeb_ray.scoring.value_f1 import costs, values
 from oeb_ray.scoring.value_f1.dates import as_date
 from oeb_ray.scoring.value_f1.near import near_table
 from oeb_ray.scoring.value_f1.schema import root_nodes
 from oeb_ray.scoring.value_f1.summarize import summarize
 from oeb_ray.scoring.value_f1.texts import NEAR, common, near
-from oeb_ray.scoring.value_f1.values import Vocabulary
 
 METRIC_SPEC = Path(value_f1.__file__).with_name("METRIC_SPEC.md")
 CASES = Path(__file__).resolve().parents[2] / "data" / "oeb_cases"
@@ -93,12 +92,27 @@ def test_the_quick_dates_are_those_of_dateutil():
     for _ in range(1000):
         a, b, year = dice.randint(0, 40), dice.randint(0, 40), dice.randint(1880, 2120)
         word = dice.choice([str.lower, str.upper, str.title])(dice.choice(words))
-        digits = (f"{year:04}-{a}-{b}", f"{a}/{b}/{year:04}", f"{a:02}-{b:02}-{year:04}")
-        for text in (*digits, f"{a} {word} {year}", f"{word} {a:02}, {year}", f"{word} {a} {year}"):
+        digits = (f"{year:04}-{a}-{b}", f"{year:04}/{a}/{b:02}", f"{a}/{b}/{year:04}", f"{a:02}-{b:02}-{year:04}")
+        timed = f"{year:04}-{a:02}-{b:02}T{dice.randint(0, 29):02}:{dice.randint(0, 69):02}:{dice.randint(0, 69):02}"
+        for text in (*digits, timed, f"{a} {word} {year}", f"{word} {a:02}, {year}", f"{word} {a} {year}"):
             quick = dates._plain(text)
             dates_found += quick is not None
             assert quick is None or quick == dates._parsed(text, day), text
+            assert quick is None or dates._SHAPES.search(text), text
     assert dates_found > 1000
+
+
+def test_no_shape_is_missed_by_the_quick_look():
+    from oeb_ray.scoring.value_f1 import dates
+
+    dice, shaped = random.Random(6), 0
+    words, signs = ["1", "12", "2024", "May", "at.", "\u0663"], ["-", "/", " ", ",", " ,\t", "  "]
+    for _ in range(20_000):
+        text = "".join(dice.choice(words) + dice.choice(signs) for _ in range(4))
+        if dates._SHAPES.search(dates._COMMA.sub(", ", text)):
+            shaped += 1
+            assert dates._IN_EVERY_SHAPE.search(text), text
+    assert shaped > 300
 
 
 @pytest.mark.parametrize(
@@ -397,8 +411,8 @@ def test_inner_tables_too_large_for_memory_are_refused_before_anything_is_taken(
 
 def test_a_text_is_normalized_once_and_not_once_per_pair(monkeypatch):
     calls = []
-    whole = Vocabulary._new_code
-    monkeypatch.setattr(Vocabulary, "_new_code", lambda self, value: calls.append(value) or whole(self, value))
+    whole = values._Codes.made
+    monkeypatch.setattr(values._Codes, "made", lambda self, value: calls.append(value) or whole(self, value))
     dice = random.Random(1)
     rows = [{name: "text " * 60 + f"{name}{number}" for name in "abcdef"} for number in range(300)]
     output = [row | {"a": "other"} if dice.random() < 0.5 else row for row in rows]
@@ -472,7 +486,9 @@ def test_nodes_of_a_schema_that_names_itself_are_not_kept():
     node = {"properties": {"next": {"$ref": "#"}, "value": {}}}
     assert root_nodes(node)["next"] is not root_nodes(node)["next"]
     flat = {"properties": {"value": {}}}
-    assert root_nodes(flat)["value"] is root_nodes(dict(flat))["value"]
+    assert root_nodes(flat)["value"] is root_nodes(json.loads(json.dumps(flat)))["value"]
+    kinds = [root_nodes({"properties": {"value": {"default": default}}})["value"].default for default in (1, True, 1.0)]
+    assert [type(kind) for kind in kinds] == [int, bool, float]
 
 
 def test_a_schema_that_is_no_json_is_told():
