@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -61,30 +60,36 @@ class Nodes:
         self.kill_node()
         self._others.append(self._add())
 
-    def kill_node(self) -> None:
-        """A node that is not the head dies."""
-        self._cluster.remove_node(self._others.pop(0), allow_graceful=False)
-
-    def kill(self, title: str, *, alive: Callable[[], bool]) -> bool:
-        """Kills one process whose title begins so, as soon as there is one; False if `alive` ends before."""
+    def kill_node(self, title: str = "", *, alive: Callable[[], bool] = lambda: True) -> bool:
+        """A node that is not the head dies, as soon as one has a process whose title begins so; False as for `kill`."""
         while alive():
-            for process in self._processes():
-                try:
-                    found = " ".join(process.cmdline()).startswith(title)
-                except psutil.Error:
-                    continue
-                if found:
-                    process.send_signal(signal.SIGKILL)
+            for node in self._others:
+                if not title or next(_titled(node, title), None):
+                    self._others.remove(node)
+                    for process in _titled(node, "ray::"):  # else they live on for a moment, and may yet answer
+                        with suppress(psutil.Error):
+                            process.kill()
+                    self._cluster.remove_node(node, allow_graceful=False)
                     return True
             time.sleep(0.02)
         return False
 
-    def _processes(self) -> list[psutil.Process]:
-        found: list[psutil.Process] = []
-        for node in self._cluster.list_all_nodes():
-            for started in node.all_processes.get("raylet", []):
-                try:
-                    found += psutil.Process(started.process.pid).children(recursive=True)
-                except psutil.Error:
-                    continue
-        return found
+    def kill(self, title: str, *, alive: Callable[[], bool]) -> bool:
+        """Kills one process whose title begins so, as soon as there is one; False if `alive` ends before."""
+        while alive():
+            for node in self._cluster.list_all_nodes():
+                if process := next(_titled(node, title), None):
+                    process.kill()
+                    return True
+            time.sleep(0.02)
+        return False
+
+
+def _titled(node: Any, title: str) -> Iterator[psutil.Process]:
+    """The processes of a node whose title begins so."""
+    for started in node.all_processes.get("raylet", []):
+        with suppress(psutil.Error):
+            for process in psutil.Process(started.process.pid).children(recursive=True):
+                with suppress(psutil.Error):
+                    if " ".join(process.cmdline()).startswith(title):
+                        yield process

@@ -75,10 +75,9 @@ def test_the_real_corpus_while_nodes_die(s3: str, three: Nodes, outside_data: Pa
     place = ["cluster=existing", f"cluster.address='{three.address}'", f"events='{events}'"]
     began = time.monotonic()
     driver = start_oeb(*words_of(f"{s3}/real", out, systems, *place))
-    wait_for(events, "recorded", 200, driver)
-    three.kill_node()
-    wait_for(events, "scored", 5, driver)
-    three.kill_node()
+    for event, count, task in (("recorded", 200, "ray::do_predict"), ("scored", 5, "ray::do_score")):
+        wait_for(events, event, count, driver)
+        assert three.kill_node(task, alive=lambda: driver.poll() is None), f"no {task} on a node that may die"
     _, err = driver.communicate(timeout=900)
     assert driver.returncode == 0, err
     seconds = time.monotonic() - began
@@ -92,7 +91,7 @@ def test_the_real_corpus_while_nodes_die(s3: str, three: Nodes, outside_data: Pa
         f"processor, in a bucket, one node killed while predicting and one while scoring {seconds:.0f} s; "
         f"{len(lost)} tasks lost, {again} documents of them done again"
     )
-    assert lost, "a node died while it worked"
+    assert len(lost) >= 2, "both nodes died while they worked"
 
 
 @pytest.fixture
