@@ -124,17 +124,12 @@ class Pricing:
 
     def _differing_one_by_one(self, columns: Columns, reference: Rows, output: Rows) -> Costs:
         """As `_differing`, without what numpy takes to begin."""
-        if columns.near:
-            agree, nears = self._words.agree, columns.nears
-            costs = [
-                [
-                    sum(a != b and not (n and agree(a, b, n)) for a, b, n in zip(mine, other, nears, strict=True))
-                    for mine in reference.codes
-                ]
-                for other in output.codes
-            ]
-        else:
-            costs = [[sum(map(ne, mine, other)) for mine in reference.codes] for other in output.codes]
+        costs = [[sum(map(ne, mine, other)) for mine in reference.codes] for other in output.codes]
+        for at, nearness in columns.near:
+            for line, other in zip(costs, output.codes, strict=True):
+                for place, mine in enumerate(reference.codes):
+                    if mine[at] != other[at] and self._words.agree(mine[at], other[at], nearness):
+                        line[place] -= 1
         return np.array(costs, np.float64)
 
     def _column(self, entry: Entry, ours: NDArray[np.int32], theirs: NDArray[np.int32]) -> tuple[Any, Any, Any]:

@@ -28,11 +28,13 @@ def inner_costs(
     ]
     reference = pricing.read(table, [row for rows in mine for row in rows], inner_paths)
     output = pricing.read(table, [row for rows in other for row in rows])
-    costs = pricing.matrix(table, reference, output, inner_paths)
     columns, lines = _spans(mine), _spans(other)
     own_leaves, found_leaves = _leaves(table, reference), _leaves(table, output)
     own, found = [own_leaves[column] for column in columns], [found_leaves[line] for line in lines]
     result: Costs = np.add.outer([float(sum(n)) for n in found], [float(sum(n)) for n in own])  # all rows left over
+    if not reference.rows or not output.rows:
+        return result
+    costs = pricing.matrix(table, reference, output, inner_paths)
     filled = [i for i, leaves in enumerate(own) if leaves]
     for j, line in enumerate(lines):
         for i in filled if found[j] else ():

@@ -151,8 +151,7 @@ class Node:
         return Columns(
             tuple(node.name for node in nodes),
             tuple(node.default for node in nodes),
-            tuple(node.pair_near for node in nodes),
-            any(node.pair_near for node in nodes),
+            tuple((at, node.pair_near) for at, node in enumerate(nodes) if node.pair_near),
             any(entry.above for entry in self.cells),
         )
 
@@ -188,12 +187,11 @@ class Node:
 
 
 class Columns(NamedTuple):
-    """The cells of a table, by kind of fact: ``near`` and ``deep`` say whether any is so paired, or lies deeper."""
+    """The cells of a table; ``near``: which of them are paired by nearness; ``deep``: whether any lies deeper."""
 
     names: tuple[str, ...]
     defaults: tuple[Any, ...]
-    nears: tuple[Nearness | None, ...]
-    near: bool
+    near: tuple[tuple[int, Nearness], ...]
     deep: bool
 
 

@@ -150,9 +150,12 @@ class Walker:
         self.predicted_rows += len(output)
         ruled, cited = _has_prefix(self._rule_paths, f"{ours}["), _has_prefix(self._cited_paths, f"{theirs}[")
         paths = [f"{ours}[{at}]" for at in range(len(reference))] if ruled else []
-        left, right = self._pricing.read(node, reference, paths), self._pricing.read(node, output)
-        pairs = self._paired(node, left, right, paths, theirs if cited else None)
-        if node.is_plain and not ruled:
+        plain, pairs = node.is_plain and not ruled, self._obvious(reference, output)
+        if plain or pairs is None:
+            left, right = self._pricing.read(node, reference, paths), self._pricing.read(node, output)
+        if pairs is None:
+            pairs = self._paired(node, left, right, paths, theirs if cited else None)
+        if plain:
             self._count(node, left.codes, right.codes, pairs)
             if self._cells is not None:
                 _list_cells(self._cells, _Plain(node, ours, theirs, left, right, pairs, self._words))
@@ -167,12 +170,16 @@ class Walker:
             if at not in taken:
                 self._lone_children(f"{theirs}[{at}]", row, node, PREDICTION_ONLY)
 
+    def _obvious(self, reference: list[Any], output: list[Any]) -> dict[int, int] | None:
+        """The pairs of rows that leave no choice; None if there is one."""
+        if not reference or not output:
+            return {}
+        return {0: 0} if len(reference) == len(output) == 1 <= self._most_pairs else None
+
     def _paired(
         self, table: Node, reference: Rows, output: Rows, paths: Sequence[str], theirs: str | None
     ) -> dict[int, int]:
         """Reference row to output row. ``theirs``: the table's path in the output, if anything in it is cited."""
-        if not reference.rows or not output.rows:
-            return {}
         placed = table.is_plain and (paths or theirs) and self._are_placed(table, reference, output, paths, theirs)
         if reference.extras or not table.is_plain or placed:
             return solved(self._pricing.matrix(table, reference, output, paths))

@@ -390,7 +390,14 @@ def test_a_schema_that_doubles_at_every_step_costs_what_is_there():
     assert counts({"k": 1, "a": {"l": {}}}, {"k": 1}, {"properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": defs})
     wide = {"properties": {"t": {"type": "array", "items": {"$ref": "#/$defs/d46"}}}, "$defs": defs}
     with pytest.raises(value_f1.Ungradable, match="more than 5000 columns"):
-        value_f1.score({"t": [{}]}, {"t": [{}]}, wide)
+        value_f1.score({"t": [{}, {}]}, {"t": [{}]}, wide)
+
+
+def test_one_row_on_both_sides_is_a_pair_without_a_look_at_it(monkeypatch):
+    schema = {"properties": {"r": table("k", inner=table("x"))}}
+    monkeypatch.setattr(costs.Pricing, "matrix", lambda *args: pytest.fail("there is no choice"))
+    one, other = {"r": [{"k": 1, "inner": [{"x": 2}]}]}, {"r": [{"k": 3, "inner": [{"x": 4}]}]}
+    assert counts(one, other, schema) == (0, 2, 2)
 
 
 def test_rows_beyond_the_limit_are_a_lower_bound_and_never_a_matrix(monkeypatch):
