@@ -134,16 +134,16 @@ class Pricing:
 
     def _column(self, entry: Entry, ours: NDArray[np.int32], theirs: NDArray[np.int32]) -> tuple[Any, Any, Any]:
         """A column of both sides in small numbers; for near texts, also which of them agree."""
-        distinct, numbers = np.unique(np.concatenate((ours, theirs)), return_inverse=True)
-        small = numbers.astype(np.uint16 if len(distinct) < 65536 else np.int32)
-        mine, other = small[: len(ours)], small[len(ours) :]
-        if entry.node.pair_near is None:
-            return mine, other, None
-        left, mine = np.unique(mine, return_inverse=True)
-        right, other = np.unique(other, return_inverse=True)
-        texts = [self._words.loose_text(int(code)) for code in distinct]
-        near = near_table([texts[at] for at in right], [texts[at] for at in left], entry.node.pair_near)
-        return mine, other, near | (right[:, None] == left[None, :])
+        nearness = entry.node.pair_near
+        if nearness is None:
+            distinct, numbers = np.unique(np.concatenate((ours, theirs)), return_inverse=True)
+            small = numbers.astype(np.uint16 if len(distinct) < 65536 else np.int32)
+            return small[: len(ours)], small[len(ours) :], None
+        left, mine = _numbered(ours.tolist())
+        right, other = _numbered(theirs.tolist())
+        text = self._words.loose_text
+        near = near_table([text(code) for code in right], [text(code) for code in left], nearness)
+        return mine, other, near | (np.array(right)[:, None] == np.array(left)[None, :])
 
     def _allow_extras(self, cells: tuple[Entry, ...], reference: Rows, output: Rows, costs: Costs) -> None:
         """Takes back the cost of cells that agree by a reading or a normalizer."""
@@ -204,6 +204,12 @@ class _Found:
                     for mark in marks(name, self._words.exact(value), self._words.today):
                         marked.setdefault(mark, set()).add(at)
         return self._by_mark[name]
+
+
+def _numbered(codes: list[int]) -> tuple[list[int], NDArray[np.intp]]:
+    """Each code once, and for every code the place of its like there."""
+    places = {code: place for place, code in enumerate(dict.fromkeys(codes))}
+    return list(places), np.array([places[code] for code in codes], np.intp)
 
 
 def check_size(ours: int, theirs: int) -> None:
