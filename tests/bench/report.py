@@ -153,7 +153,8 @@ def markdown(
         if cases:
             lines += ["", f"## {name} beside {peer.package}", "", *table(cases, goals)]
             missed = [one for one in cases if (ratio := one.ratio()) and ratio < goals.get(one.key, 0)]
-            lines += ["", *(f"- {one.key}, missed: {reasons.get(one.key, 'not known why')}" for one in missed)]
+            told = [f"- {one.key}, missed: {reasons.get(one.key, 'not known why')}" for one in missed]
+            lines += ["", *told] if told else []
     if any(series(measured, shape) for shape in SIZES):
         lines += ["", "## Growth", "", f"![Seconds against rows]({plot_name})", "", *growth(measured)]
     for title, found in profiles.items():
