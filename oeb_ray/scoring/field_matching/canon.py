@@ -148,10 +148,12 @@ def _decimal_key(text: str) -> str | None:
     text = text.translate(_DROPPED)
     if "." not in text:
         return None
+    if negative:
+        text = "-" + text  # a second sign, uncovered only now, makes it no decimal: ($-1.5)
     if _PLAIN_DECIMAL.fullmatch(text):
-        return _number_text(-float(text) if negative else float(text))
+        return _number_text(float(text))
     try:
-        number = Decimal("-" + text if negative else text)
+        number = Decimal(text)
     except InvalidOperation:
         return None
     if not number.is_finite() or not -100 <= number.adjusted() <= 100:

@@ -88,6 +88,10 @@ def test_a_dash_and_not_available_differ():
     assert equal("-", "\u2014") and not equal("-", "n/a")
 
 
+def test_a_sign_behind_a_currency_mark_is_no_second_sign():
+    assert [canon_key(v) for v in ("$-5.5", "($5.5)", "($-5.5)", "%-5.5-")] == ["-5.5", "-5.5", "$5.5", "%5.5"]
+
+
 def test_a_nul_comes_out_as_a_point():
     assert canon_key("a\0b") == "a.b" and canon_key("1\x005") == "1.5"
 
