@@ -10,7 +10,8 @@ define install
 	$(BIN)/uv pip check --python $(BIN)/python --quiet
 endef
 
-.PHONY: demo test chaos three-nodes test-up statistics real-report bench bench-plan bench-pools test-harbor clean
+.PHONY: demo test chaos three-nodes test-up statistics real-report bench bench-plan bench-pools test-peers
+.PHONY: test-harbor clean
 
 .venv/demo: pyproject.toml
 	$(call install,.)
@@ -50,6 +51,11 @@ bench: .venv/test
 bench-pools: .venv/test
 	$(BIN)/python -m tests.bench.pools
 
+# The published scorers are kept where `make bench` keeps them; one needs Python 3.13: uv finds one or fetches it, or
+# OEB_PEER_PYTHON names it.
+test-peers: .venv/test
+	OEB_PEERS=$(CURDIR)/.bench $(BIN)/python -m pytest -q tests/scoring/test_peers.py $(ARGS)
+
 # The real Harbor has its own virtual environment, since it needs a later Python: uv finds one or fetches it, or
 # HARBOR_PYTHON names it.
 HARBOR_PYTHON ?= >=3.12
@@ -62,4 +68,4 @@ test-harbor: .venv-harbor/done
 	OEB_HARBOR=$(CURDIR)/.venv-harbor $(BIN)/python -m pytest -q tests/harbor $(ARGS)
 
 clean:
-	rm -rf .venv .venv-harbor runs
+	rm -rf .venv .venv-harbor .bench
